@@ -8,12 +8,13 @@
 
 use super::chain::Chain;
 use super::missing::reason;
+use super::shared_code::bytecode_at;
 use super::unwinding::leaf_only;
 use crate::ManagedProcess;
 use crate::seam::stack_copy::stack_of;
 use std::rc::Rc;
-use varid_model::{Reason, Stack};
-use varid_process::{CodeImage, MappedCode, ProcessImage};
+use varid_model::{Address, Reason, Stack};
+use varid_process::{CodeImage, MappedCode};
 use varid_shim::CapturedSample;
 use varid_unwind::{BytecodePc, NativeFrame, NativeStack, bytecode_pc};
 
@@ -151,11 +152,8 @@ impl Executed {
         if !process.process.has_bytecode_at(pc) {
             return Err(Reason::UnknownMapping);
         }
-        let mapped = process.space().at(pc).ok_or(Reason::UnknownMapping)?;
-        let ProcessImage::Code(image) = &mapped.image else {
-            return Err(Reason::UnknownMapping);
-        };
-        let offset = u32::try_from(mapped.offset_of(pc)).map_err(|_| Reason::UnknownMapping)?;
+        let found = bytecode_at(process.space(), Address::new(pc));
+        let (image, offset) = found.ok_or(Reason::UnknownMapping)?;
         let method = image
             .bytecode
             .method_at(offset)

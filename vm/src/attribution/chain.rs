@@ -3,12 +3,12 @@
 use super::RemapTable;
 use super::merge::{Inside, Item};
 use super::missing::reason;
-use super::shared_code::{address_by_caller, is_shared};
+use super::shared_code::{address_by_caller, bytecode_at, is_shared};
 use crate::seam::{FrameMethods, Methods, WalkedCompiledFrame};
 use crate::{ManagedProcess, Method};
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, MonotonicNs, Precision, Reason};
-use varid_process::{AddressSpace, ProcessImage};
+use varid_process::AddressSpace;
 use varid_recording::remap::{address_of, marker_at};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 use varid_unwind::{NativeFrame, NativeStack, UnwindError};
@@ -374,12 +374,14 @@ impl<'a> Chain<'a> {
 
     /// The address of the bytecode at `pc`, which a frame has recorded. A frame that is not complete may have any other value there.
     fn bytecode(&mut self, pc: u64) -> Result<u64, Reason> {
-        if !self.process.process.has_bytecode_at(pc) {
-            return Err(Reason::UnknownMapping);
+        if has_method_at(self.process.space(), pc) {
+            return Ok(pc);
         }
-        match has_method_at(self.process.space(), pc) {
-            true => Ok(pc),
-            false => Err(Reason::TornFrames),
+        // A dex file in anonymous memory is mapped when it is asked for.
+        match self.process.process.has_bytecode_at(pc) {
+            true if has_method_at(self.process.space(), pc) => Ok(pc),
+            true => Err(Reason::TornFrames),
+            false => Err(Reason::UnknownMapping),
         }
     }
 
@@ -437,14 +439,8 @@ impl<'a> Chain<'a> {
 
 /// Whether the instructions of a method of a bytecode file are at this address.
 fn has_method_at(space: &AddressSpace, address: u64) -> bool {
-    let Some(mapped) = space.at(address) else {
-        return false;
-    };
-    let ProcessImage::Code(image) = &mapped.image else {
-        return false;
-    };
-    u32::try_from(mapped.offset_of(address))
-        .is_ok_and(|offset| image.bytecode.method_at(offset).is_some())
+    bytecode_at(space, Address::new(address))
+        .is_some_and(|(image, offset)| image.bytecode.method_at(offset).is_some())
 }
 
 /// Returns true if the last of these items that adds frames stands for the outermost native frame. If that is unknown compiled code, it has no

@@ -12,15 +12,9 @@ use varid_symbolizer::bytecode::{BytecodeImage, Dispatch, Invoked, MethodCode};
 
 /// Whether an address is one of instructions that several methods share.
 pub(super) fn is_shared(space: &AddressSpace, address: Address) -> bool {
-    space
-        .at(address.get())
-        .and_then(|mapped| match &mapped.image {
-            ProcessImage::Code(code) if !code.bytecode.copies().is_empty() => {
-                let offset = u32::try_from(mapped.offset_of(address.get())).ok()?;
-                code.bytecode.method_at(offset)
-            }
-            _ => None,
-        })
+    bytecode_at(space, address)
+        .filter(|(image, _)| !image.bytecode.copies().is_empty())
+        .and_then(|(image, offset)| image.bytecode.method_at(offset))
         .is_some_and(|method| method.others > 0)
 }
 
@@ -37,18 +31,19 @@ pub(super) fn address_by_caller(
     let invoked = calling.invoked_method(calling.original(call))?;
     let method = image.bytecode.method_at(offset)?;
     let index = executed(image.bytecode.as_ref(), method, calling, invoked)?;
+    let image = Rc::clone(image);
     let copy = space.copy_of(&image, index, callee.get());
     copy.map(Address::new)
 }
 
 /// The file of bytecode at an address, and where in it that is.
-fn bytecode_at(space: &AddressSpace, address: Address) -> Option<(Rc<CodeImage>, u32)> {
+pub(super) fn bytecode_at(space: &AddressSpace, address: Address) -> Option<(&Rc<CodeImage>, u32)> {
     let mapped = space.at(address.get())?;
     let ProcessImage::Code(image) = &mapped.image else {
         return None;
     };
     let offset = u32::try_from(mapped.offset_of(address.get())).ok()?;
-    Some((image.clone(), offset))
+    Some((image, offset))
 }
 
 /// The only method among those that share the instructions of `shared` which an instruction of `calling` can have invoked.
