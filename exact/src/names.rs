@@ -9,8 +9,10 @@ use std::{
 use sha1_smol::Sha1;
 use varid_model::{Address, Layer, MonotonicNs, Pid, Tid};
 use varid_recording::{
-    ImageKind, MappingRecord, REMAP_BASE, REMAP_SIZE, SessionImage, SessionRecord, SessionWriter,
-    remap::{FIRST_METHOD, SLOT_SIZE},
+    ImageKind, MappingRecord, REMAP_BASE, SessionImage, SessionRecord, SessionWriter,
+    remap::{
+        APP_FILE, FILE_OFFSET, FIRST_METHOD, FRAMEWORK_BASE, FRAMEWORK_FILE, SLOT_SIZE, VM_BASE,
+    },
 };
 use varid_symbolizer::{
     hex,
@@ -21,16 +23,6 @@ use varid_symbolizer::{
 };
 
 use crate::{error::Result, tables::CountedMethod};
-
-/// The start of the part of the JDK's methods, and its end: docs/session-format.md.
-const FRAMEWORK: u64 = REMAP_BASE + REMAP_SIZE / 2;
-const FRAMEWORK_END: u64 = REMAP_BASE + REMAP_SIZE / 16 * 15;
-/// The file of the part of other methods.
-const APP_ELF: &str = "remap.elf";
-/// The file of the part of the JDK's methods.
-const FRAMEWORK_ELF: &str = "remap-framework.elf";
-/// The offset in a part's file of its first address.
-const FILE_OFFSET: u64 = 0x1000;
 
 /// The methods of a session. Those of several processes that are equal have the same address.
 #[derive(Debug)]
@@ -83,12 +75,17 @@ impl Names {
         };
         Self {
             parts: [
-                part(Layer::App, APP_ELF, REMAP_BASE..FRAMEWORK, FIRST_METHOD),
+                part(
+                    Layer::App,
+                    APP_FILE,
+                    REMAP_BASE..FRAMEWORK_BASE,
+                    FIRST_METHOD,
+                ),
                 part(
                     Layer::Framework,
-                    FRAMEWORK_ELF,
-                    FRAMEWORK..FRAMEWORK_END,
-                    FRAMEWORK,
+                    FRAMEWORK_FILE,
+                    FRAMEWORK_BASE..VM_BASE,
+                    FRAMEWORK_BASE,
                 ),
             ],
             known: HashMap::new(),
@@ -239,7 +236,10 @@ mod tests {
             addresses.collect::<Vec<_>>()
         };
         let first = of_process(&[&found, &found, &other]);
-        assert_eq!(first, [FIRST_METHOD, FIRST_METHOD + 16, FRAMEWORK]);
-        assert_eq!(of_process(&[&other, &found]), [FRAMEWORK, FIRST_METHOD]);
+        assert_eq!(first, [FIRST_METHOD, FIRST_METHOD + 16, FRAMEWORK_BASE]);
+        assert_eq!(
+            of_process(&[&other, &found]),
+            [FRAMEWORK_BASE, FIRST_METHOD]
+        );
     }
 }

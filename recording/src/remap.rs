@@ -19,6 +19,23 @@ pub const MARKER_SLOTS: u64 = 64;
 /// The first address after the markers.
 pub const FIRST_METHOD: u64 = REMAP_BASE + SLOT_SIZE * MARKER_SLOTS;
 
+/// Where the framework's part of the range starts. The app's comes first, with the markers.
+pub const FRAMEWORK_BASE: u64 = REMAP_BASE + REMAP_SIZE / 2;
+
+/// Where the VM's part of the range starts: its last sixteenth.
+pub const VM_BASE: u64 = REMAP_BASE + REMAP_SIZE / 16 * 15;
+
+/// The files of the parts, among the session's symbols.
+pub const APP_FILE: &str = "remap.elf";
+/// See [`APP_FILE`].
+pub const FRAMEWORK_FILE: &str = "remap-framework.elf";
+/// See [`APP_FILE`].
+pub const VM_FILE: &str = "remap-vm.elf";
+
+/// Where in a part's file its addresses start. Nothing has a name at zero: perf asks addr2line for it behind each address, and
+/// waits for an answer that says nothing.
+pub const FILE_OFFSET: u64 = 0x1000;
+
 /// Returns the address that stands for a marker in a callchain.
 #[must_use]
 pub const fn address_of(marker: Marker) -> Address {

@@ -28,7 +28,7 @@ use varid_recording::{
 use varid_symbolizer::hex;
 use varid_symbolizer::substitute::Cache;
 use varid_vm::ManagedProcess;
-use varid_vm::attribution::{FILE_OFFSET, RemapTable};
+use varid_vm::attribution::RemapTable;
 
 /// Maximum age of the counts in a running session's manifest.
 const MANIFEST_AGE: Duration = Duration::from_secs(5);
@@ -343,7 +343,7 @@ impl Recorder {
             tid: sample.tid,
             start: Address::new(part.range.start),
             len: part.range.end.saturating_sub(part.range.start),
-            pgoff: FILE_OFFSET,
+            pgoff: varid_recording::remap::FILE_OFFSET,
             kernel: false,
             mode: None,
             path: symbols::absolute(&self.writer.symbols().join(file)),

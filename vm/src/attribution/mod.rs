@@ -15,7 +15,7 @@ mod steps;
 mod unwinding;
 
 pub use cached::cached_callchain;
-pub use remap::{FILE_OFFSET, RemapTable, random_build_id};
+pub use remap::{RemapTable, random_build_id};
 
 use crate::ManagedProcess;
 use crate::seam::{CodeKind, LeafMethod, ManagedStack, MergeOrder, Unwound, Vm, VmCompiler};

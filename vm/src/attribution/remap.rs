@@ -9,22 +9,15 @@ use std::path::Path;
 use std::rc::Rc;
 use varid_model::{Layer, Marker};
 use varid_process::CodeImage;
-use varid_recording::remap::{FIRST_METHOD, SLOT_SIZE, address_of};
+use varid_recording::remap::{
+    APP_FILE, FILE_OFFSET, FIRST_METHOD, FRAMEWORK_BASE, FRAMEWORK_FILE, SLOT_SIZE, VM_BASE,
+    VM_FILE, address_of,
+};
 use varid_recording::{REMAP_BASE, REMAP_SIZE};
 use varid_symbolizer::hex;
 use varid_symbolizer::substitute::{
     GrowingSubstitute, MethodSlot, Slot, Substitute, append_slots_sym, sym_file_of,
 };
-
-/// Where the framework's part of the range starts; the app's and the markers' comes first.
-const FRAMEWORK_BASE: u64 = REMAP_BASE + REMAP_SIZE / 2;
-
-/// Where the VM's part of the range starts: its last sixteenth.
-const VM_BASE: u64 = REMAP_BASE + REMAP_SIZE / 16 * 15;
-
-/// Where in a part's file its addresses start. Nothing has a name at zero: perf asks addr2line for it behind each address, and
-/// waits for an answer that says nothing.
-pub const FILE_OFFSET: u64 = 0x1000;
 
 /// Slots that have been given out in a session, the same for all its processes.
 #[derive(Debug)]
@@ -67,7 +60,7 @@ impl RemapTable {
     /// A table with the markers only.
     pub fn new() -> std::io::Result<Self> {
         let end = REMAP_BASE.saturating_add(REMAP_SIZE);
-        let mut app = RemapPart::new(Layer::App, "remap.elf", REMAP_BASE..FRAMEWORK_BASE)?;
+        let mut app = RemapPart::new(Layer::App, APP_FILE, REMAP_BASE..FRAMEWORK_BASE)?;
         let markers = Marker::all().map(|marker| Slot {
             offset: in_file(&app.range, address_of(marker).get()),
             size: SLOT_SIZE,
@@ -76,8 +69,8 @@ impl RemapTable {
         app.methods = markers.map(MethodSlot::from).collect();
         app.next = FIRST_METHOD;
         let framework = FRAMEWORK_BASE..VM_BASE;
-        let framework = RemapPart::new(Layer::Framework, "remap-framework.elf", framework)?;
-        let vm = RemapPart::new(Layer::Vm, "remap-vm.elf", VM_BASE..end)?;
+        let framework = RemapPart::new(Layer::Framework, FRAMEWORK_FILE, framework)?;
+        let vm = RemapPart::new(Layer::Vm, VM_FILE, VM_BASE..end)?;
         Ok(Self {
             parts: [app, framework, vm],
             slots: HashMap::new(),
