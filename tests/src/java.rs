@@ -18,6 +18,19 @@ pub fn has_jdk() -> bool {
     tools.iter().all(|tool| Path::new(JDK).join(tool).exists())
 }
 
+/// Returns the homes of the JDKs of this machine, Debian 12's among them, and those of the variable JAVA_HOMES, separated by colons.
+pub fn java_homes() -> Result<Vec<PathBuf>> {
+    let installed = std::fs::read_dir("/usr/lib/jvm")?;
+    let mut homes: Vec<_> = installed
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|home| home.join("lib/server/libjvm.so").exists() && !home.is_symlink())
+        .collect();
+    if let Some(more) = std::env::var_os("JAVA_HOMES") {
+        homes.extend(std::env::split_paths(&more));
+    }
+    Ok(homes)
+}
+
 /// Returns the folder of the workloads' classes. They are compiled once in a test program.
 pub fn java_classes() -> Result<&'static Path> {
     static CLASSES: OnceLock<TempDir> = OnceLock::new();

@@ -41,7 +41,9 @@ pub use contexts::counter_sums;
 pub use corpus::{assembled_dex_files, dex_files, fetched_dex_files};
 pub use exports::{export_all, viewers_read};
 pub use home::{Home, Running, manifest};
-pub use java::{JAVA_PACKAGE, JDK, compile_agent, compile_class, has_jdk, java_classes};
+pub use java::{
+    JAVA_PACKAGE, JDK, compile_agent, compile_class, has_jdk, java_classes, java_homes,
+};
 pub use jit_log::JitLog;
 pub use libart::{Libart, Says};
 pub use lines::{lines_by_perf_script, perf_annotates_as_varid_reports};

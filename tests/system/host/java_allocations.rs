@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use varid_tests::{
-    JAVA_PACKAGE, JDK, Running, has_jdk, java_classes, manifest, printed, report_by_symbol, row_of,
-    skip_without_root, skipped, testbed,
+    JAVA_PACKAGE, JDK, Running, has_jdk, java_classes, java_homes, manifest, printed,
+    report_by_symbol, row_of, skip_without_root, skipped, testbed,
 };
 
 const ROUNDS: u64 = 25;
@@ -63,18 +63,8 @@ fn skip(test: &str) -> bool {
 
 /// The `java` programs of Debian 12's JDK, of others on this machine, and of the variable JAVA_HOMES, separated by colons.
 fn javas() -> Result<Vec<PathBuf>> {
-    let installed = std::fs::read_dir("/usr/lib/jvm")?;
-    let mut homes: Vec<_> = installed
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|home| home.join("lib/server/libjvm.so").exists() && !home.is_symlink())
-        .collect();
-    if let Some(more) = std::env::var_os("JAVA_HOMES") {
-        homes.extend(std::env::split_paths(&more));
-    }
-    Ok(homes
-        .into_iter()
-        .map(|home| home.join("bin/java"))
-        .collect())
+    let homes = java_homes()?.into_iter();
+    Ok(homes.map(|home| home.join("bin/java")).collect())
 }
 
 /// A sample: its frames' symbols, and its weight.

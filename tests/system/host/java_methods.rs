@@ -5,7 +5,7 @@ mod written;
 
 use anyhow::{Result, ensure};
 use std::path::Path;
-use varid_tests::{skip_without_root, skipped};
+use varid_tests::{java_homes, skip_without_root, skipped};
 use written::{JDK, WrittenJvm, check, compare};
 
 fn skip() -> bool {
@@ -43,16 +43,8 @@ fn code_of_other_versions_executes_what_jvmti_says() -> Result<()> {
     if skip() {
         return Ok(());
     }
-    let installed = std::fs::read_dir("/usr/lib/jvm")?;
-    let mut homes: Vec<_> = installed
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|home| home.join("lib/server/libjvm.so").exists() && !home.is_symlink())
-        .filter(|home| home != Path::new(JDK))
-        .collect();
-    if let Some(more) = std::env::var_os("JAVA_HOMES") {
-        homes.extend(std::env::split_paths(&more));
-    }
-    for home in homes {
+    let homes = java_homes()?.into_iter();
+    for home in homes.filter(|home| home != Path::new(JDK)) {
         let written = WrittenJvm::start(&home, &[], 300)?;
         check(&home.display().to_string(), &compare(&written)?)?;
     }

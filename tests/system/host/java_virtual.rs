@@ -2,25 +2,25 @@
 #![cfg(target_arch = "x86_64")]
 
 use anyhow::{Context, Result, ensure};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use varid_tests::{compile_class, has_jdk, printed, skip_without_root, skipped, testbed};
+use varid_tests::{
+    compile_class, has_jdk, java_homes, printed, skip_without_root, skipped, testbed,
+};
 
-/// Returns a JDK of this machine with virtual threads.
+/// Returns the version of a JDK, from its file `release`.
+fn version(home: &Path) -> Option<u32> {
+    let release = std::fs::read_to_string(home.join("release")).ok()?;
+    let version = release.split("JAVA_VERSION=\"").nth(1)?;
+    version.split(['.', '"']).next()?.parse().ok()
+}
+
+/// Returns the newest JDK that has virtual threads.
 fn jdk() -> Option<PathBuf> {
-    let mut homes: Vec<_> = std::fs::read_dir("/usr/lib/jvm")
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|home| {
-            let release = std::fs::read_to_string(home.join("release")).unwrap_or_default();
-            let version = release.split("JAVA_VERSION=\"").nth(1);
-            let major = version.and_then(|version| version.split(['.', '"']).next()?.parse().ok());
-            major.is_some_and(|major: u32| major >= 21)
-        })
-        .collect();
-    homes.sort();
-    homes.pop()
+    let homes = java_homes().unwrap_or_default().into_iter();
+    let versions = homes.filter_map(|home| Some((version(&home)?, home)));
+    let newest = versions.max()?;
+    (newest.0 >= 21).then_some(newest.1)
 }
 
 #[test]
