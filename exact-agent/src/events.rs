@@ -174,7 +174,7 @@ unsafe extern "system" fn class_file_load_hook(
         let class = LoadedClass {
             is_boot: loader.is_null(),
             name: name.as_deref(),
-            // SAFETY: the VM passes that many bytes, which nobody changes during the event.
+            // SAFETY: the VM passes `length` bytes, and does not change them during the event.
             bytes: unsafe { std::slice::from_raw_parts(bytes, length) },
         };
         let Some(rewritten) = agent.rewrite(&class) else {

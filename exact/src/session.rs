@@ -39,7 +39,7 @@ pub struct Summary {
 
 /// Writes the contexts of VMs, and the names of their methods. The session is not finished by this.
 ///
-/// A tree that is damaged has the contexts before the damage, and its process is incomplete.
+/// A tree that is damaged has the contexts that are not, and its process is incomplete.
 ///
 /// # Errors
 ///

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use varid_exact_agent::record::{ClassRecord, Record, ThreadRecord};
-use varid_instrument::{Body, Counted, MethodNumber, MethodTable, Plain};
+use varid_instrument::{Body, MethodNumber, MethodTable, Plain};
 use varid_symbolizer::class::ClassFile;
 
 /// What a VM's tree counts.
@@ -122,18 +122,6 @@ impl Tables {
     #[must_use]
     pub fn class_of(&self, method: &CountedMethod) -> Option<&LoadedClass> {
         method.class_file.and_then(|id| self.classes.get(id.0))
-    }
-
-    /// Returns what was counted. None if no class says it.
-    #[must_use]
-    pub fn counted(&self) -> Option<Counted> {
-        let mut bodies = self.methods.values();
-        let has_blocks = |method: &CountedMethod| !method.table.blocks.is_empty();
-        let method = bodies.find(|method| method.table.body == Body::Counted)?;
-        Some(match has_blocks(method) {
-            true => Counted::Blocks,
-            false => Counted::Calls,
-        })
     }
 
     /// Returns the number of methods whose calls, and what they call, are not counted for lack of room in their class file.

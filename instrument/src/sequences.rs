@@ -81,7 +81,7 @@ impl Locals {
     }
 }
 
-/// A method's node, as far as its entry needs to know it.
+/// What the entry of a method needs to know of its node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodeShape {
     pub(crate) method: MethodNumber,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use varid_exact::{Summary, Vm, free_bytes, read_vms, tool_options, write_classes, write_session};
 use varid_exact_agent::Options;
 use varid_instrument::Counted;
-use varid_model::Rate;
+use varid_model::{Rate, perf};
 use varid_recording::{
     EventDesc, Manifest, SampleSource, SessionTarget, SessionWriter, TargetKind,
 };
@@ -29,9 +29,6 @@ const AGENT: &str = "libvarid_exact_agent.so";
 const NODES: u64 = 1 << 30;
 /// The event of the session, of which there are no samples.
 const EVENT: &str = "java-calls";
-/// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_DUMMY` of linux/perf_event.h: an event that does not occur.
-const SOFTWARE: u32 = 1;
-const DUMMY: u64 = 9;
 
 /// Launches the program, and makes a session of what its VMs have counted. The exit code is the program's.
 pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
@@ -72,7 +69,12 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
     };
     let start = monotonic_ns();
     let manifest = Manifest::new(
-        EventDesc::new(EVENT, Rate::Period(1), SOFTWARE, DUMMY),
+        EventDesc::new(
+            EVENT,
+            Rate::Period(1),
+            perf::PERF_TYPE_SOFTWARE,
+            perf::PERF_COUNT_SW_DUMMY.into(),
+        ),
         SampleSource::Agent,
         SessionTarget {
             kind: TargetKind::Command,
