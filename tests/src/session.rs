@@ -42,7 +42,7 @@ impl Recording {
     /// Makes a recording from elsewhere. `fetch` copies its session to a path.
     pub(crate) fn fetched(output: Output, fetch: impl FnOnce(&Path) -> Result<()>) -> Result<Self> {
         let recording = Self {
-            folder: tempfile::tempdir()?,
+            folder: in_memory()?,
             output,
         };
         ensure!(
@@ -102,7 +102,7 @@ pub fn record(app: &App, options: &[&str]) -> Result<Recording> {
 }
 
 fn record_once(app: &App, options: &[&str]) -> Result<Recording> {
-    let folder = tempfile::tempdir()?;
+    let folder = in_memory()?;
     let mut command = testbed()?.varid();
     command
         .arg("record")
@@ -122,6 +122,16 @@ fn record_once(app: &App, options: &[&str]) -> Result<Recording> {
         "the app printed {printed:?} when it was profiled"
     );
     Ok(recording)
+}
+
+/// Makes a temporary folder for a session in memory. With whole stacks and raw samples, a recording has some hundred
+/// megabytes per second: on a slow disk varid would wait for it, and read methods too late.
+fn in_memory() -> Result<tempfile::TempDir> {
+    let memory = Path::new("/dev/shm");
+    Ok(match memory.is_dir() {
+        true => tempfile::tempdir_in(memory)?,
+        false => tempfile::tempdir()?,
+    })
 }
 
 /// Records a running app, from shortly before it calls its method until it ends.
@@ -178,7 +188,7 @@ struct Attached {
 impl Attached {
     /// Starts both.
     fn new(program: &mut Command, ready: &Ready, options: &[&str]) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
+        let folder = in_memory()?;
         let program = Running(program.stdout(Stdio::piped()).spawn()?);
         let pid = program.pid().to_string();
         ready
