@@ -25,6 +25,7 @@ mod output_file;
 #[cfg(feature = "host")]
 mod packs;
 mod paths;
+mod priority;
 mod sandbox;
 mod sessions;
 mod verbs;

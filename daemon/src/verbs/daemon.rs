@@ -1,6 +1,7 @@
 //! `varid daemon`: serves until a signal arrives.
 
 use crate::control::server::Daemon;
+use crate::priority;
 use crate::sandbox::{self, Recorded};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,6 +18,7 @@ pub fn run(background: bool, vms: VmKinds) -> anyhow::Result<ExitCode> {
         let _ = nix::unistd::setsid();
         close_inherited();
     }
+    priority::raise();
     sandbox::enter(Recorded::Events)?;
     Daemon::open(background.then_some(IDLE), vms)?.run();
     Ok(ExitCode::SUCCESS)

@@ -5,6 +5,7 @@ use super::launch::Held;
 use crate::cli::{self, RecordArgs};
 use crate::new_session::{NewSession, SessionFolder};
 use crate::output;
+use crate::priority;
 use crate::sandbox::{self, Recorded};
 use crate::sessions;
 use anyhow::Context;
@@ -164,6 +165,7 @@ fn prepare(
     held: Option<&mut Held>,
     vms: VmKinds,
 ) -> anyhow::Result<Prepared> {
+    priority::raise();
     sandbox::enter(recorded(&configured.config.settings.events))?;
     let control = Arc::new(SessionControl::default());
     watch_signals(&control.stop)?;

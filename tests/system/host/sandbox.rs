@@ -67,6 +67,14 @@ fn children(pid: u32) -> Result<Vec<(u32, String)>> {
     Ok(found)
 }
 
+/// Returns a process's nice value.
+fn nice(pid: u32) -> Result<i32> {
+    let output = Command::new("ps")
+        .args(["-o", "ni=", "-p", &pid.to_string()])
+        .output()?;
+    Ok(String::from_utf8(output.stdout)?.trim().parse()?)
+}
+
 #[test]
 fn varid_gives_up_what_recording_does_not_need_and_its_command_does_not() -> Result<()> {
     if skip_without_root("sandbox") {
@@ -97,10 +105,14 @@ fn varid_gives_up_what_recording_does_not_need_and_its_command_does_not() -> Res
         ensure!(varid.0.try_wait()?.is_none(), "varid has ended");
         std::thread::yield_now();
     };
+    let own_nice = nice(std::process::id())?;
     for pid in [varid.0.id(), helper] {
         let rights = Rights::of(pid)?;
         ensure!(rights.are_reduced(), "{pid}: {rights:x?}");
+        let expected = if own_nice == 0 { -10 } else { own_nice };
+        ensure!(nice(pid)? == expected, "{pid}: nice {}", nice(pid)?);
     }
+    ensure!(nice(command)? == own_nice, "nice {}", nice(command)?);
     let (own, rights) = (Rights::of(std::process::id())?, Rights::of(command)?);
     ensure!(!rights.no_new_privileges && !rights.filters, "{rights:x?}");
     ensure!(
