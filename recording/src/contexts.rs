@@ -2,32 +2,23 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | the data of a context
-//! `parts`, `ids` |
-//! | the encoding of each part
-//! `tables`, `nodes`, `marks`, with the fields of `payload` |
-//! | the structure of the file, and damaged chunks
-//! `chunk`, `chunks` |
-//! | writing, and surviving a kill or a full disk
-//! `writer`, `known`, `open_chunks`, `chunk_file` |
-//! | reading, and its limits
-//! `reader`, `cells`, `limits` |
-//! | the format of older sessions
-//! `calls_tsv` |
+//! | what are the data of a context | `parts`, `ids` |
+//! | how is each part encoded | `tables`, `nodes`, `marks` |
+//! | which chunks does the file have | `kind` |
+//! | how is it written | `writer`, `known`, `open_chunks` |
+//! | how is it read, and what are the limits | `reader`, `cells`, `limits` |
+//! | what is the format of older sessions | `calls_tsv` |
 
 mod calls_tsv;
 mod cells;
-mod chunk;
-mod chunk_file;
-mod chunks;
 mod ids;
+mod kind;
 mod known;
 mod limits;
 mod marks;
 mod nodes;
 mod open_chunks;
 mod parts;
-mod payload;
 mod reader;
 mod tables;
 mod writer;

@@ -48,7 +48,7 @@ pub enum Error {
     /// A batch of records could not be appended. The file is readable up to the last flush, and the records are kept for the next one.
     #[error("cannot append {pending} bytes to {path}: {source}; they are kept and written at the next flush that succeeds", path = .path.display())]
     Append {
-        /// The perf.data or contexts.data file.
+        /// The file.
         path: PathBuf,
         /// Bytes of records waiting in memory.
         pending: usize,
@@ -76,27 +76,27 @@ pub enum Error {
     /// A file of the session was written by another version.
     #[error("{path} has version {found}, this varid reads up to {known}: use the varid that recorded it", path = .path.display())]
     Version {
-        /// The session.json or contexts.data file.
+        /// The session.json, contexts.data or call-order.data file.
         path: PathBuf,
         /// The file's version.
         found: u32,
         /// The latest version that is understood.
         known: u32,
     },
-    /// perf.data or contexts.data was not written by varid, or is damaged.
+    /// perf.data, contexts.data or call-order.data was not written by varid, or is damaged.
     #[error("{path}, offset {offset:#x}: {reason}", path = .path.display())]
     Data {
-        /// The perf.data or contexts.data file.
+        /// The file.
         path: PathBuf,
         /// Where in the file.
         offset: u64,
         /// What is wrong there.
         reason: &'static str,
     },
-    /// A part of a calling context cannot be added to contexts.data. Nothing was added.
+    /// A part cannot be added to contexts.data or call-order.data. Nothing was added.
     #[error("cannot add {part} to {path}: {reason}", path = .path.display())]
     Contexts {
-        /// The contexts.data file.
+        /// The file.
         path: PathBuf,
         /// What was to be added ("a node", "a count").
         part: &'static str,

@@ -2,7 +2,7 @@
 //!
 //! A session is a folder with three parts: `perf.data`, in Linux perf's own file format, has the attributed samples; `symbols/` has the
 //! substitute ELF files that give names to those samples; `session.json` is the [`Manifest`]. Where something was counted exactly,
-//! `contexts.data` has the [`Contexts`]. The daemon writes a session with [`SessionWriter`]. Reports and exports read it with
+//! `contexts.data` has the [`Contexts`], and `call-order.data` perhaps the [`CallOrder`]. The daemon writes a session with [`SessionWriter`]. Reports and exports read it with
 //! [`SessionReader`], while it grows, after a kill, or when it is complete.
 //!
 //! | question | file |
@@ -13,6 +13,8 @@
 //! | what does a session say besides its records | [`manifest`] |
 //! | what do the addresses of the remap range mean | [`remap`] |
 //! | which calling contexts are there, and what was counted in them | `contexts` |
+//! | in which order were they called | `call_order` |
+//! | how are files of chunks framed | `chunks` |
 //! | which files are there because of calls | `calls` |
 //! | which file names a file's addresses if its path no longer leads to it | `kept_file` |
 //! | which files may its folder hold | `session_files` |
@@ -76,7 +78,9 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
 
+mod call_order;
 mod calls;
+mod chunks;
 mod compression;
 mod contexts;
 mod decode;
@@ -102,6 +106,9 @@ pub mod terminal;
 mod time_order;
 mod writer;
 
+pub use call_order::{
+    CALL_ORDER_DATA, CallEvent, CallEvents, CallOrder, CallOrderThread, CallOrderWriter,
+};
 pub use calls::{CALLS_LOG, CALLS_TSV};
 pub use compression::{MAX_CHUNK, decompress};
 pub use contexts::{

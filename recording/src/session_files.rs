@@ -61,6 +61,7 @@ mod tests {
             "symbols/0a/prog.new",
             "symbols/0a/base.apk-classes2.dex",
             "contexts.data",
+            "call-order.data",
             "calls.tsv",
             "calls.log.12",
         ] {

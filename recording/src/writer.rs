@@ -22,6 +22,7 @@ use varid_model::Address;
 
 use crate::{
     PERF_DATA, SYMBOLS,
+    call_order::{CALL_ORDER_DATA, CallOrderWriter, ContextsKey},
     compression::RecordCompressor,
     contexts::{CONTEXTS_DATA, ContextCounter, ContextWriter},
     encode,
@@ -374,6 +375,20 @@ impl SessionWriter {
         self.folder.remove(CONTEXTS_DATA)?;
         let file = self.folder.create_new(CONTEXTS_DATA)?;
         ContextWriter::create(self.folder.path.join(CONTEXTS_DATA), file, counters)
+    }
+
+    /// Creates the session's call-order.data, for the contexts that are written: they have this number of nodes, and cannot be changed
+    /// any more. One that is there already is removed. The file must be complete before [`finish`](Self::finish) gives the session to its
+    /// owner.
+    ///
+    /// # Errors
+    ///
+    /// The contexts cannot be read, or the file cannot be created or written.
+    pub fn create_call_order(&self, nodes: u32) -> Result<CallOrderWriter> {
+        let contexts = ContextsKey::of(&self.folder.path, nodes)?;
+        self.folder.remove(CALL_ORDER_DATA)?;
+        let file = self.folder.create_new(CALL_ORDER_DATA)?;
+        CallOrderWriter::create(self.folder.path.join(CALL_ORDER_DATA), file, contexts)
     }
 
     /// Replaces session.json. A reader sees the old or the new one, never a part.

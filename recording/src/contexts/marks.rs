@@ -4,9 +4,9 @@ use varid_model::{MonotonicNs, Pid, Tid};
 
 use super::{
     parts::{ContextCounter, ThreadSwitch, TraceCompression},
-    payload::{Payload, put_difference, put_number, put_text, put_thread},
     tables::ProcessIndex,
 };
+use crate::chunks::{Payload, put_difference, put_number, put_text, put_thread};
 
 /// Appends a counter: its name and unit.
 pub fn put_counter(out: &mut Vec<u8>, counter: &ContextCounter) {

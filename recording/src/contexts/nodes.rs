@@ -8,8 +8,8 @@ use varid_model::{MonotonicNs, Tid};
 use super::{
     ids::{CounterId, MethodId, NodeId, SiteId},
     parts::ContextCount,
-    payload::{Payload, put_difference, put_number, put_thread},
 };
+use crate::chunks::{Payload, put_difference, put_number, put_thread};
 
 /// The flags of a node.
 mod flag {

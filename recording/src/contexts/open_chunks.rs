@@ -3,7 +3,7 @@
 //! All chunks are closed together, in an order in which each refers only to earlier ones.
 
 use super::{
-    chunk::{ChunkKind, put_chunk},
+    kind::ChunkKind,
     marks::LastSwitch,
     nodes::{LastCount, LastNode},
     tables::{LastMethod, LastSite},
@@ -26,7 +26,7 @@ impl<L: Default> OpenChunk<L> {
 
     fn close(&mut self, kind: ChunkKind, out: &mut Vec<u8>) {
         if !self.payload.is_empty() {
-            put_chunk(out, kind, &self.payload);
+            kind.put(out, &self.payload);
             self.payload.clear();
             self.last = L::default();
         }

@@ -11,17 +11,16 @@ use varid_model::{MonotonicNs, Pid};
 use super::{
     CONTEXTS_DATA, Contexts,
     cells::Cells,
-    chunk::ChunkKind,
-    chunks::{Chunk, Chunks},
     ids::{MethodId, NodeId, SiteId},
+    kind::{ChunkKind, HEAD},
     limits,
     marks::{self, LastSwitch},
     nodes::{LastCount, LastNode, NodeRecord},
     parts::{ContextMethod, ContextNode, ContextProcess, ContextTrace, SiteTarget},
-    payload::Payload,
     tables::{LastMethod, LastSite, ProcessIndex},
 };
 use crate::{
+    chunks::{Chunk, Chunks, Payload},
     error::{Error, Result},
     regular::open_regular,
 };
@@ -37,7 +36,7 @@ pub fn read(dir: &Path) -> Result<Option<Contexts>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("open", path)(error)),
     };
-    let mut chunks = Chunks::open(&path, file)?;
+    let mut chunks = Chunks::open(&path, file, HEAD)?;
     let mut builder = Builder::default();
     let damage = loop {
         match chunks.next_chunk() {

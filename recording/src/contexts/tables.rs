@@ -5,8 +5,8 @@ use varid_model::{Address, CodeUnits};
 use super::{
     ids::MethodId,
     parts::{ContextSite, SiteTarget},
-    payload::{Payload, put_difference, put_number, put_text},
 };
+use crate::chunks::{Payload, put_difference, put_number, put_text};
 
 varid_model::index_types! {
     /// The index of a process.

@@ -5,9 +5,8 @@ use std::{fs::File, path::PathBuf};
 use varid_model::{Pid, Tid};
 
 use super::{
-    chunk::{ChunkKind, MAGIC, VERSION, put_chunk},
-    chunk_file::ChunkFile,
     ids::{MethodId, NodeId, SiteId},
+    kind::{ChunkKind, HEAD},
     known::{Added, Known},
     marks::{self, TraceRecord},
     open_chunks::OpenChunks,
@@ -16,7 +15,10 @@ use super::{
         TraceCompression,
     },
 };
-use crate::error::{Error, Result};
+use crate::{
+    chunks::ChunkFile,
+    error::{Error, Result},
+};
 
 /// The maximum size of a part of a trace in bytes.
 pub const MAX_TRACE_PART: usize = 512 << 10;
@@ -50,9 +52,8 @@ impl ContextWriter {
         for counter in counters {
             marks::put_counter(&mut list, counter);
         }
-        let mut head = MAGIC.to_vec();
-        head.extend(VERSION.to_le_bytes());
-        put_chunk(&mut head, ChunkKind::Counters, &list);
+        let mut head = HEAD.to_bytes();
+        ChunkKind::Counters.put(&mut head, &list);
         let mut writer = Self {
             file: ChunkFile::new(path, file, head),
             known,
@@ -227,7 +228,7 @@ impl ContextWriter {
     /// Appends a chunk of one record, after the open chunks.
     fn add_chunk(&mut self, kind: ChunkKind, payload: &[u8]) {
         self.open.close(&mut self.file.waiting);
-        put_chunk(&mut self.file.waiting, kind, payload);
+        kind.put(&mut self.file.waiting, payload);
     }
 
     fn close_if_full(&mut self) {

@@ -17,7 +17,9 @@ use rustix::{
 };
 
 use crate::{
-    PERF_DATA, RAW_DATA, SESSION_JSON, SYMBOLS, calls,
+    PERF_DATA, RAW_DATA, SESSION_JSON, SYMBOLS,
+    call_order::CALL_ORDER_DATA,
+    calls,
     contexts::CONTEXTS_DATA,
     error::{Error, Result},
     manifest::Manifest,
@@ -35,7 +37,8 @@ const SESSION_NEW: &str = "session.new";
 /// Returns true if a session's folder may hold a file or folder of this name.
 #[must_use]
 pub fn may_hold(name: &str) -> bool {
-    const OURS: [&str; 8] = [
+    const OURS: [&str; 9] = [
+        CALL_ORDER_DATA,
         CONTEXTS_DATA,
         PERF_DATA,
         PERF_DATA_NEW,
@@ -278,9 +281,15 @@ impl Folder {
         let found = self.check()?;
         let of_calls = found.iter().filter_map(|name| name.to_str());
         let of_calls = of_calls.filter(|name| calls::is_ours(name));
-        for name in [CONTEXTS_DATA, PERF_DATA, PERF_DATA_NEW, RAW_DATA]
-            .into_iter()
-            .chain(of_calls)
+        for name in [
+            CALL_ORDER_DATA,
+            CONTEXTS_DATA,
+            PERF_DATA,
+            PERF_DATA_NEW,
+            RAW_DATA,
+        ]
+        .into_iter()
+        .chain(of_calls)
         {
             self.unlink(name)?;
         }

@@ -1,7 +1,8 @@
 //! Tests that a cut or damaged file has everything before the damage, and reports it.
 
-use super::chunk::{CHUNK_HEAD, ChunkHead, ChunkKind, FILE_HEAD, put_chunk};
+use super::kind::ChunkKind;
 use super::*;
+use crate::chunks::{CHUNK_HEAD, ChunkHead, FILE_HEAD};
 use crate::error::Error;
 use varid_model::{CodeUnits, Tid};
 
@@ -159,7 +160,7 @@ fn followed_by(kind: u8, payload: &[u8]) -> Contexts {
     writer.finish().unwrap();
     let mut bytes = std::fs::read(dir.path().join(CONTEXTS_DATA)).unwrap();
     let start = bytes.len();
-    put_chunk(&mut bytes, ChunkKind::Nodes, payload);
+    ChunkKind::Nodes.put(&mut bytes, payload);
     // The chunk may have any kind, with a valid checksum.
     let mut sum = crc32fast::Hasher::new();
     sum.update(&[kind]);

@@ -1,4 +1,4 @@
-//! Appends to contexts.data so that neither a kill nor a full disk damages its contents.
+//! Appends chunks to a file so that neither a kill nor a full disk damages its contents.
 
 use std::{fs::File, io, os::unix::fs::FileExt, path::PathBuf};
 
@@ -15,7 +15,7 @@ const MAX_BACKLOG: usize = 16 << 20;
 pub struct ChunkFile {
     pub path: PathBuf,
     /// The file. Tests replace it by a full disk.
-    pub(super) file: File,
+    pub file: File,
     /// The number of bytes that have been written.
     end: u64,
     /// Complete chunks that are not in the file yet.

@@ -1,4 +1,4 @@
-//! Reads the chunks of contexts.data in order. The file is not trusted.
+//! Reads chunks in the order of their file. The file is not trusted.
 
 use std::{
     fs::File,
@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::chunk::{CHUNK_HEAD, ChunkHead, FILE_HEAD, MAGIC, MAX_PAYLOAD, VERSION};
+use super::frame::{CHUNK_HEAD, ChunkHead, FILE_HEAD, FileHead, MAX_PAYLOAD};
 use crate::error::{Error, Result};
 
 /// The file, and the position of the next chunk.
@@ -35,8 +35,8 @@ impl Chunks {
     ///
     /// # Errors
     ///
-    /// The file is not a contexts.data, or has another version.
-    pub fn open(path: &Path, file: File) -> Result<Self> {
+    /// The file has another header, or another version.
+    pub fn open(path: &Path, file: File, head: FileHead) -> Result<Self> {
         let len = file.metadata().map_err(Error::io("read", path))?.len();
         let mut chunks = Self {
             path: path.to_owned(),
@@ -45,34 +45,34 @@ impl Chunks {
             len,
             payload: Vec::new(),
         };
-        chunks.check_head()?;
+        chunks.check_head(head)?;
         Ok(chunks)
     }
 
     /// Reads the file header, which may be incomplete.
-    fn check_head(&mut self) -> Result<()> {
+    fn check_head(&mut self, known: FileHead) -> Result<()> {
         let mut head = [0; FILE_HEAD];
         let there = usize::try_from(self.len)
             .unwrap_or(FILE_HEAD)
             .min(FILE_HEAD);
         self.read(head.get_mut(..there).unwrap_or_default())?;
-        let magic = there.min(MAGIC.len());
-        if head.get(..magic) != MAGIC.get(..magic) {
-            return Err(self.wrong(0, "not a contexts.data (no VARIDCTX)"));
+        let magic = there.min(known.magic.len());
+        if head.get(..magic) != known.magic.get(..magic) {
+            return Err(self.wrong(0, known.mismatch));
         }
         if there < FILE_HEAD {
             return Ok(());
         }
         let [.., v0, v1, v2, v3] = head;
         match u32::from_le_bytes([v0, v1, v2, v3]) {
-            VERSION => {
+            found if found == known.version => {
                 self.offset = FILE_HEAD as u64;
                 Ok(())
             }
             found => Err(Error::Version {
                 path: self.path.clone(),
                 found,
-                known: VERSION,
+                known: known.version,
             }),
         }
     }

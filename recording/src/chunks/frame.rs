@@ -1,65 +1,34 @@
-//! The framing of contexts.data: the file header, and chunks with kind, length and checksum.
+//! The framing: a file header, and chunks with kind, length and checksum.
 //!
 //! A chunk is written in one piece and never changed. Its checksum shows whether it is complete, so a partial chunk
 //! after a kill or a full disk is detected. Earlier chunks are not affected.
 
-/// The first bytes of the file.
-pub const MAGIC: [u8; 8] = *b"VARIDCTX";
+/// The header of a file of chunks: the first bytes, and the version (u32, little-endian).
+#[derive(Debug, Clone, Copy)]
+pub struct FileHead {
+    pub magic: [u8; 8],
+    /// The version that is written. It is also the only one that is read.
+    pub version: u32,
+    /// What an error says of a file without these first bytes.
+    pub mismatch: &'static str,
+}
 
-/// The version that is written. It is also the only one that is read.
-pub const VERSION: u32 = 1;
-
-/// The size of the file header in bytes: [`MAGIC`] and [`VERSION`].
+/// The size of a file header in bytes.
 pub const FILE_HEAD: usize = 12;
+
+impl FileHead {
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = self.magic.to_vec();
+        bytes.extend(self.version.to_le_bytes());
+        bytes
+    }
+}
 
 /// The size of a chunk header in bytes.
 pub const CHUNK_HEAD: usize = 9;
 
 /// The most bytes of a payload.
 pub const MAX_PAYLOAD: usize = 1 << 20;
-
-/// The kinds of chunks, with their numbers in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum ChunkKind {
-    /// The names and units of all counters. This is the first chunk.
-    Counters = 1,
-    /// The start of a process.
-    Process = 2,
-    /// Methods.
-    Methods = 3,
-    /// Call sites.
-    Sites = 4,
-    /// Nodes.
-    Nodes = 5,
-    /// Values of counters. They replace earlier ones of the same node, counter and place.
-    Counts = 6,
-    /// Thread switches.
-    Switches = 7,
-    /// A part of a trace.
-    Trace = 8,
-    /// The end of a process's counts.
-    ProcessEnd = 9,
-}
-
-impl ChunkKind {
-    const ALL: [Self; 9] = [
-        Self::Counters,
-        Self::Process,
-        Self::Methods,
-        Self::Sites,
-        Self::Nodes,
-        Self::Counts,
-        Self::Switches,
-        Self::Trace,
-        Self::ProcessEnd,
-    ];
-
-    /// Returns the kind with this number. None if it is unknown; a later version may have added it.
-    pub fn of_number(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
-    }
-}
 
 /// The header of a chunk, little-endian: kind (u8), length of the payload (u32), checksum (u32).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,10 +56,10 @@ impl ChunkHead {
 }
 
 /// Appends a chunk. `payload` has at most [`MAX_PAYLOAD`] bytes.
-pub fn put_chunk(out: &mut Vec<u8>, kind: ChunkKind, payload: &[u8]) {
+pub fn put_chunk(out: &mut Vec<u8>, kind: u8, payload: &[u8]) {
     let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
-    let checksum = checksum(kind as u8, length, payload);
-    out.push(kind as u8);
+    let checksum = checksum(kind, length, payload);
+    out.push(kind);
     out.extend(length.to_le_bytes());
     out.extend(checksum.to_le_bytes());
     out.extend_from_slice(payload);
