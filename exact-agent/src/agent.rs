@@ -1,6 +1,7 @@
 //! The agent's state: which classes it rewrites, and where threads count.
 
 use std::{
+    ffi::c_void,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Mutex, OnceLock, PoisonError,
@@ -9,16 +10,17 @@ use std::{
 };
 
 use varid_instrument::{
-    Counted, Intrinsics, MethodNumber, NotRewritten, Plan, Rewritten, TreeAddress, node, rewrite,
+    Intrinsics, MethodNumber, NotRewritten, Plan, Rewritten, TreeAddress, node, rewrite,
     runtime_class, thread_class,
 };
-use varid_jvmti::{FieldId, GlobalHandle, Handle, Jni, Jvmti};
+use varid_jvmti::{FieldId, GlobalHandle, Handle, Jni, Jvmti, RawJni};
 
 use crate::{
     options::Options,
+    order::Order,
     record::{ClassRecord, Record, ThreadRecord},
     tables::Tables,
-    tree_file::{Root, TreeFile},
+    tree_file::{Chunk, Root, TreeFile},
 };
 
 /// The agent of this process.
@@ -33,6 +35,10 @@ mod names {
     pub(super) const BEGIN: &CStr = c"begin";
     pub(super) const SLOT: &CStr = c"slot";
     pub(super) const ROOT: &CStr = c"root";
+    pub(super) const NEXT: &CStr = c"next";
+    pub(super) const END: &CStr = c"end";
+    pub(super) const NEW_CHUNK: &CStr = c"newChunk";
+    pub(super) const NEW_CHUNK_TYPE: &CStr = c"(JJ)J";
     pub(super) const LONG: &CStr = c"J";
     pub(super) const THREAD: &CStr = c"java/lang/Thread";
     pub(super) const THREAD_CELL: &CStr = c"varid";
@@ -44,6 +50,8 @@ pub(crate) struct Agent {
     pub(crate) jvmti: Jvmti,
     tree: TreeFile,
     tables: Tables,
+    /// The order of calls, if it is recorded.
+    order: Option<Order>,
     plan: Plan,
     /// Whether the tables have the class files.
     has_class_files: bool,
@@ -65,6 +73,8 @@ struct Cells {
     slot: FieldId,
     /// The address of slot 0 of the thread's root.
     root: FieldId,
+    /// The next event and the end of the thread's chunk, if the order is recorded.
+    chunk: Option<[FieldId; 2]>,
 }
 
 /// A class that the VM is about to define.
@@ -77,6 +87,32 @@ pub(crate) struct LoadedClass<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
+/// The files of a VM.
+#[derive(Debug)]
+pub(crate) struct Files {
+    pub(crate) tree: TreeFile,
+    pub(crate) tables: Tables,
+    /// The order of calls, if it is recorded.
+    pub(crate) order: Option<Order>,
+}
+
+/// The native method of the runtime class: JNI, the class, the address of the thread's root, the end of its chunk.
+type NewChunk = unsafe extern "system" fn(RawJni, *mut c_void, i64, i64) -> i64;
+
+unsafe extern "system" fn new_chunk(_: RawJni, _: *mut c_void, root: i64, end: i64) -> i64 {
+    let mut address = 0;
+    // What is written into this chunk is lost. It is used if the function behind it panics.
+    guarded(|agent| {
+        let sink = agent.order.as_ref().map(Order::sink);
+        address = sink.map_or(0, |sink: Chunk| agent.tree.events_address(sink));
+    });
+    guarded(|agent| {
+        let new = agent.new_chunk(root.cast_unsigned(), end.cast_unsigned());
+        address = new.unwrap_or(address);
+    });
+    address.cast_signed()
+}
+
 /// Calls a function with the agent, if there is one. A panic ends the function, not the VM.
 pub(crate) fn guarded(event: impl FnOnce(&Agent)) {
     // The agent's state is in atomic words, and in a lock that is taken even if it is poisoned.
@@ -85,17 +121,18 @@ pub(crate) fn guarded(event: impl FnOnce(&Agent)) {
 
 impl Agent {
     /// Makes the agent of this process. Returns false if there is one.
-    pub(crate) fn install(jvmti: Jvmti, tree: TreeFile, tables: Tables, options: &Options) -> bool {
+    pub(crate) fn install(jvmti: Jvmti, files: Files, options: &Options) -> bool {
         let agent = Self {
             jvmti,
-            tree,
-            tables,
+            tree: files.tree,
+            tables: files.tables,
+            order: files.order,
             plan: Plan {
                 counted: options.counted,
                 intrinsics: Intrinsics::Leaves,
                 start: None,
             },
-            has_class_files: options.class_files || options.counted == Counted::Blocks,
+            has_class_files: options.class_files || options.counted.has_blocks(),
             next: Mutex::new(Some(MethodNumber::FIRST)),
             has_begun: AtomicBool::new(false),
             cells: OnceLock::new(),
@@ -110,8 +147,21 @@ impl Agent {
 
     /// Defines the class that the rewritten classes call. No bytecode has run. Returns false if the VM refuses it.
     pub(crate) fn define_runtime(&self, jni: Jni) -> bool {
-        let class = runtime_class(TreeAddress(self.tree.address()));
-        jni.define_boot_class(names::CELL, &class).is_some()
+        let class = runtime_class(TreeAddress(self.tree.address()), self.plan.counted);
+        let Some(class) = jni.define_boot_class(names::CELL, &class) else {
+            return false;
+        };
+        let function: NewChunk = new_chunk;
+        // SAFETY: the handle is this thread's, and the function has the type of a static method with this descriptor.
+        self.order.is_none()
+            || unsafe {
+                jni.register_native(
+                    class,
+                    names::NEW_CHUNK,
+                    names::NEW_CHUNK_TYPE,
+                    function as *const c_void,
+                )
+            }
     }
 
     /// Finds what needs classes of the VM.
@@ -119,7 +169,8 @@ impl Agent {
         let property = |name| self.jvmti.system_property(name).unwrap_or_default();
         let (name, version) = (property("java.vm.name"), property("java.vm.version"));
         self.append(&Record::Vm(format!("{name} {version}")));
-        let cells = Cells::find(jni).ok_or("threads have no field for their place in the tree")?;
+        let cells = Cells::find(jni, self.order.is_some())
+            .ok_or("threads have no field for their place in the tree")?;
         let _ = self.cells.set(cells);
         Ok(())
     }
@@ -202,6 +253,26 @@ impl Agent {
         }));
     }
 
+    /// Keeps the order of the calls of a thread that has ended.
+    pub(crate) fn end_thread(&self, jni: Jni, thread: Handle) {
+        let order = self.order.as_ref();
+        let Some((order, cells)) = order.zip(self.cells.get()) else {
+            return;
+        };
+        // SAFETY: the handle is of a thread, in the thread that the VM passed it to.
+        let end = unsafe { cells.take_chunk(jni, thread) };
+        if let Some(chunk) = end.and_then(|end| self.tree.chunk_at(end)) {
+            order.end(&self.tree, chunk);
+        }
+    }
+
+    /// Keeps the events of a thread's chunk, by its end, and returns the address of the first event of a chunk that has none.
+    fn new_chunk(&self, root: u64, end: u64) -> Option<u64> {
+        let full = self.tree.chunk_at(end);
+        let chunk = self.order.as_ref()?.renew(&self.tree, root, full);
+        Some(self.tree.events_address(chunk))
+    }
+
     fn name_of(&self, thread: Handle) -> String {
         // SAFETY: the handle is this thread's.
         let info = unsafe { self.jvmti.thread_info(thread) };
@@ -222,7 +293,7 @@ impl Agent {
 
 impl Cells {
     /// Finds the class and the fields.
-    fn find(jni: Jni) -> Option<Self> {
+    fn find(jni: Jni, has_order: bool) -> Option<Self> {
         let class = jni.find_class(names::CELL)?;
         let thread = jni.find_class(names::THREAD)?;
         // SAFETY: the handles are this thread's, and the local ones are not used behind this block.
@@ -231,11 +302,36 @@ impl Cells {
                 of_thread: jni.field(thread, names::THREAD_CELL, names::CELL_TYPE)?,
                 slot: jni.field(class, names::SLOT, names::LONG)?,
                 root: jni.field(class, names::ROOT, names::LONG)?,
+                chunk: match has_order {
+                    true => Some([
+                        jni.field(class, names::NEXT, names::LONG)?,
+                        jni.field(class, names::END, names::LONG)?,
+                    ]),
+                    false => None,
+                },
                 class: jni.global(class)?,
             };
             jni.delete(class);
             jni.delete(thread);
             Some(cells)
+        }
+    }
+
+    /// Takes a thread's chunk, and returns the end of that. None: it has none.
+    ///
+    /// # Safety
+    ///
+    /// `thread` is a handle of this thread.
+    unsafe fn take_chunk(self, jni: Jni, thread: Handle) -> Option<u64> {
+        let [next, end] = self.chunk?;
+        // SAFETY: the caller promises the thread; the fields are those of its class and of its cell's.
+        unsafe {
+            let cell = jni.object_value(thread, self.of_thread)?;
+            let value = jni.long_value(cell, end);
+            jni.set_long_value(cell, next, 0);
+            jni.set_long_value(cell, end, 0);
+            jni.delete(cell);
+            Some(value.cast_unsigned())
         }
     }
 

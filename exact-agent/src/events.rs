@@ -4,18 +4,20 @@ use std::{
     ffi::{CStr, c_char, c_void},
     fs, io,
     panic::catch_unwind,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process,
 };
 
+use varid_instrument::Counted;
 use varid_jvmti::{
     Callbacks, Capabilities, Capability, Event, Handle, JavaVm, Jni, Jvmti, RawJni, RawTable,
 };
 
 use crate::{
-    agent::{Agent, LoadedClass, guarded},
+    agent::{Agent, Files, LoadedClass, guarded},
     hidden,
     options::Options,
+    order::Order,
     start,
     tables::Tables,
     tree_file::TreeFile,
@@ -53,9 +55,8 @@ pub unsafe extern "system" fn Agent_OnLoad(
 /// Makes the files and enables the events.
 fn load(vm: JavaVm, options: &Options) -> Result<(), String> {
     let jvmti = vm.jvmti().ok_or("it has no JVMTI of version 11")?;
-    let (tree, tables) = files(&options.folder, options.bytes)
-        .map_err(|error| format!("{}: {error}", options.folder.display()))?;
-    if !Agent::install(jvmti, tree, tables, options) {
+    let files = files(options).map_err(|error| format!("{}: {error}", options.folder.display()))?;
+    if !Agent::install(jvmti, files, options) {
         return Err("the agent is loaded twice".to_owned());
     }
     enable(jvmti).map_err(|error| error.to_string())
@@ -80,6 +81,7 @@ fn enable(jvmti: Jvmti) -> varid_jvmti::Result<()> {
     callbacks.class_file_load_hook = Some(class_file_load_hook);
     callbacks.native_method_bind = Some(native_method_bind);
     callbacks.thread_start = Some(thread_start);
+    callbacks.thread_end = Some(thread_end);
     callbacks.virtual_thread_start = has_virtual.then_some(thread_start);
     jvmti.set_callbacks(&callbacks)?;
     for event in [
@@ -88,6 +90,7 @@ fn enable(jvmti: Jvmti) -> varid_jvmti::Result<()> {
         Event::ClassFileLoadHook,
         Event::NativeMethodBind,
         Event::ThreadStart,
+        Event::ThreadEnd,
     ] {
         jvmti.enable(event)?;
     }
@@ -97,20 +100,31 @@ fn enable(jvmti: Jvmti) -> varid_jvmti::Result<()> {
     }
 }
 
-/// Makes the two files of this process. After an exec it has others.
-fn files(folder: &Path, bytes: u64) -> io::Result<(TreeFile, Tables)> {
+/// Makes the files of this process. After an exec it has others.
+fn files(options: &Options) -> io::Result<Files> {
     let pid = process::id();
     let mut number = 0_u32;
     loop {
-        let path = |kind| -> PathBuf { folder.join(format!("{pid}.{number}.{kind}")) };
+        let path = |kind| -> PathBuf { options.folder.join(format!("{pid}.{number}.{kind}")) };
         match Tables::create(&path("tables")) {
             Ok(tables) => {
-                let tree = TreeFile::create(&path("tree"), bytes);
-                if tree.is_err() {
-                    // The reader would look for the tree.
+                let made = TreeFile::create(&path("tree"), options.bytes).and_then(|tree| {
+                    let order = match options.counted {
+                        Counted::Order => Some(Order::create(&path("order"), &tree)?),
+                        Counted::Calls | Counted::Blocks => None,
+                    };
+                    Ok((tree, order))
+                });
+                if made.is_err() {
+                    // The reader would look for the others.
                     let _ = fs::remove_file(path("tables"));
                 }
-                return Ok((tree?, tables));
+                let (tree, order) = made?;
+                return Ok(Files {
+                    tree,
+                    tables,
+                    order,
+                });
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 number = number.saturating_add(1);
@@ -216,6 +230,16 @@ unsafe extern "system" fn thread_start(_: RawTable, jni: RawJni, thread: *mut c_
             && agent.has_begun()
         {
             agent.count_thread(jni, thread);
+        }
+    });
+}
+
+unsafe extern "system" fn thread_end(_: RawTable, jni: RawJni, thread: *mut c_void) {
+    guarded(|agent| {
+        // SAFETY: the VM passes the environment of this thread.
+        let jni = unsafe { Jni::new(jni) };
+        if let Some((jni, thread)) = jni.zip(Handle::new(thread)) {
+            agent.end_thread(jni, thread);
         }
     });
 }

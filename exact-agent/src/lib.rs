@@ -9,6 +9,7 @@
 //! | how is the agent told what to do | `options` |
 //! | the file of counts, and the roots of its trees | `tree_file` |
 //! | the file that says what is counted | `tables`, `record` |
+//! | the file of the order of calls | `order` |
 //! | the VM's events | `events` |
 //! | which classes are rewritten, where do threads count | `agent` |
 //! | when does counting start | `start` |
@@ -21,6 +22,7 @@ mod agent;
 mod events;
 mod hidden;
 mod options;
+pub mod order;
 pub mod record;
 mod start;
 mod tables;

@@ -34,7 +34,7 @@ pub struct Options {
 pub enum OptionsError {
     /// They are not four values, separated by commas.
     Shape,
-    /// The first one is neither `calls` nor `blocks`.
+    /// The first one is none of `calls`, `blocks` and `order`.
     Counted,
     /// The second one is not a number.
     Bytes(ParseIntError),
@@ -46,7 +46,9 @@ impl fmt::Display for OptionsError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shape => out.write_str("the options are not COUNTED,BYTES,CLASSES,FOLDER"),
-            Self::Counted => out.write_str("what is counted is neither 'calls' nor 'blocks'"),
+            Self::Counted => {
+                out.write_str("what is counted is none of 'calls', 'blocks' and 'order'")
+            }
             Self::Bytes(error) => write!(out, "the size of the tree: {error}"),
             Self::ClassFiles => {
                 out.write_str("what the tables have of classes is neither 'classes' nor 'none'")
@@ -72,6 +74,7 @@ impl Options {
             counted: match counted {
                 "calls" => Counted::Calls,
                 "blocks" => Counted::Blocks,
+                "order" => Counted::Order,
                 _ => return Err(OptionsError::Counted),
             },
             bytes: bytes.parse().map_err(OptionsError::Bytes)?,
@@ -90,6 +93,7 @@ impl fmt::Display for Options {
         let counted = match self.counted {
             Counted::Calls => "calls",
             Counted::Blocks => "blocks",
+            Counted::Order => "order",
         };
         let class_files = match self.class_files {
             true => CLASSES,

@@ -88,6 +88,13 @@ mod kind {
     pub const FAILED: u8 = 5;
 }
 
+/// The kinds of [`Executions`].
+mod executions {
+    pub const CALLS: u8 = 0;
+    pub const COUNTER: u8 = 1;
+    pub const ORDERED: u8 = 2;
+}
+
 /// The numbers of the kinds of bodies: their places.
 const BODIES: [Body; 10] = [
     Body::Counted,
@@ -195,11 +202,13 @@ impl Out {
         for block in &method.blocks {
             self.u16(block.start.0);
             self.u16(block.end.0);
-            // No counter has the largest number: a method has less blocks than bytes.
-            self.u16(match block.executions {
-                Executions::Calls => u16::MAX,
-                Executions::Counter(counter) => counter,
-            });
+            let kind = match block.executions {
+                Executions::Calls => executions::CALLS,
+                Executions::Counter(_) => executions::COUNTER,
+                Executions::Ordered(_) => executions::ORDERED,
+            };
+            self.put(&[kind]);
+            self.u16(block.executions.counter().unwrap_or(0));
         }
         self.length(method.lines.len());
         for line in &method.lines {
@@ -353,9 +362,15 @@ impl<'a> Fields<'a> {
                 Ok(Block {
                     start: Bci(fields.u16("start of a block")?),
                     end: Bci(fields.u16("end of a block")?),
-                    executions: match fields.u16("counter of a block")? {
-                        u16::MAX => Executions::Calls,
-                        counter => Executions::Counter(counter),
+                    executions: {
+                        let [kind] = fields.array("kind of a counter")?;
+                        let counter = fields.u16("counter of a block")?;
+                        match kind {
+                            executions::CALLS => Executions::Calls,
+                            executions::COUNTER => Executions::Counter(counter),
+                            executions::ORDERED => Executions::Ordered(counter),
+                            _ => return Err(fields.error("kind of a counter")),
+                        }
                     },
                 })
             })?,

@@ -13,7 +13,10 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use varid_instrument::node::{self, header};
+use varid_instrument::{
+    node::{self, header},
+    runtime::order,
+};
 
 /// The bytes of a root: slot 0, and a node without counters.
 const ROOT_BYTES: u64 = node::WORD * (1 + node::WORDS as u64);
@@ -26,6 +29,13 @@ pub(crate) struct Root {
     /// Its slot 0.
     pub(crate) slot: u64,
 }
+
+/// A chunk of events of the call order, by its offset in the file. It has the layout of [`varid_instrument::runtime::order`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Chunk(u64);
+
+/// The words of a chunk's events.
+const EVENT_WORDS: u64 = order::EVENTS_LENGTH / node::WORD;
 
 /// The mapped file. It stays mapped until the process ends.
 #[derive(Debug)]
@@ -131,6 +141,100 @@ impl TreeFile {
     }
 }
 
+/// The chunks of the call order.
+impl TreeFile {
+    /// Adds a chunk of no thread. None if there is no room.
+    pub(crate) fn add_chunk(&self) -> Option<Chunk> {
+        let chunk = self.allocate(order::EVENTS.checked_add(order::EVENTS_LENGTH)?)?;
+        let address = self.address().checked_add(chunk)?;
+        let last = self.word(header::CHUNKS)?;
+        let mut before = last.load(Ordering::Acquire);
+        loop {
+            let word = self.word(chunk.checked_add(order::BEFORE)?)?;
+            word.store(before, Ordering::Relaxed);
+            match last.compare_exchange_weak(before, address, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Some(Chunk(chunk)),
+                Err(found) => before = found,
+            }
+        }
+    }
+
+    /// Returns the chunk that ends at an address. None: there is no room for one.
+    pub(crate) fn chunk_at(&self, end: u64) -> Option<Chunk> {
+        let end = end.checked_sub(self.address())?;
+        let chunk = end
+            .checked_sub(order::EVENTS_LENGTH)?
+            .checked_sub(order::EVENTS)?;
+        (chunk >= node::HEADER).then_some(Chunk(chunk))
+    }
+
+    /// Returns the address of a chunk's first event.
+    pub(crate) fn events_address(&self, chunk: Chunk) -> u64 {
+        let offset = chunk.0.saturating_add(order::EVENTS);
+        self.address().saturating_add(offset)
+    }
+
+    fn chunk_word(&self, chunk: Chunk, offset: u64) -> Option<&AtomicU64> {
+        self.word(chunk.0.checked_add(offset)?)
+    }
+
+    fn event_words(&self, chunk: Chunk) -> impl Iterator<Item = &AtomicU64> {
+        let offset = |word: u64| {
+            word.saturating_mul(node::WORD)
+                .saturating_add(order::EVENTS)
+        };
+        (0..EVENT_WORDS).filter_map(move |word| self.chunk_word(chunk, offset(word)))
+    }
+
+    /// Returns the address of a chunk's root, and the number of its filling.
+    pub(crate) fn filling_of(&self, chunk: Chunk) -> (u64, u64) {
+        let value = |offset| {
+            let word = self.chunk_word(chunk, offset);
+            word.map_or(0, |word| word.load(Ordering::Relaxed))
+        };
+        (value(order::THREAD), value(order::FILLING))
+    }
+
+    /// Returns the events of a chunk of this thread.
+    pub(crate) fn events_of(&self, chunk: Chunk) -> Vec<u32> {
+        let words = self.event_words(chunk);
+        let values = words.map(|word| word.load(Ordering::Relaxed).to_le_bytes());
+        let events = values.flat_map(|[a, b, c, d, e, f, g, h]| {
+            [[a, b, c, d], [e, f, g, h]].map(u32::from_le_bytes)
+        });
+        events.take_while(|event| *event != 0).collect()
+    }
+
+    /// Removes the events of a chunk of this thread.
+    pub(crate) fn clear_chunk(&self, chunk: Chunk) {
+        for word in self.event_words(chunk) {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives a chunk that has no events to the thread of a root.
+    pub(crate) fn fill_chunk(&self, chunk: Chunk, root: u64, filling: u64) {
+        for (offset, value) in [(order::FILLING, filling), (order::THREAD, root)] {
+            if let Some(word) = self.chunk_word(chunk, offset) {
+                word.store(value, Ordering::Release);
+            }
+        }
+    }
+
+    /// Returns true if events have been lost.
+    pub(crate) fn has_lost_events(&self) -> bool {
+        let word = self.word(header::LOST_EVENTS);
+        word.is_some_and(|word| word.load(Ordering::Acquire) != 0)
+    }
+
+    /// Says that events are lost from now on.
+    pub(crate) fn lose_events(&self) {
+        if let Some(word) = self.word(header::LOST_EVENTS) {
+            word.store(1, Ordering::Release);
+        }
+    }
+}
+
 /// The smallest file that is of use, in bytes.
 const LEAST: u64 = 2 * node::HEADER;
 
@@ -164,6 +268,29 @@ fn reserve(file: &File, mut length: u64) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chunk_has_the_events_up_to_the_first_that_is_missing() {
+        let path = std::env::temp_dir().join(format!("varid-chunks-{}", std::process::id()));
+        let tree = TreeFile::create(&path, 3 << 14).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let chunks: Vec<_> = std::iter::from_fn(|| tree.add_chunk()).collect();
+        assert_eq!(chunks.len(), 3);
+        let chunk = chunks[1];
+        let first = tree.events_address(chunk);
+        assert_eq!(tree.chunk_at(first + order::EVENTS_LENGTH), Some(chunk));
+        assert_eq!(tree.chunk_at(0), None);
+        tree.fill_chunk(chunk, 77, 5);
+        assert_eq!(tree.filling_of(chunk), (77, 5));
+        assert_eq!(tree.events_of(chunk), []);
+        for (word, events) in tree.event_words(chunk).zip([7 | 9 << 32, 8]) {
+            word.store(events, Ordering::Relaxed);
+        }
+        assert_eq!(tree.events_of(chunk), [7, 9, 8]);
+        tree.clear_chunk(chunk);
+        assert_eq!(tree.events_of(chunk), []);
+        assert!(tree.event_words(chunk).count() as u64 == EVENT_WORDS);
+    }
 
     #[test]
     fn roots_are_linked_and_end_where_the_arena_does() {

@@ -28,6 +28,14 @@ pub enum Error {
         /// What is wrong there.
         problem: &'static str,
     },
+    /// An event of the call order is the increment of a word that belongs to no context.
+    #[error(
+        "an event of the call order is of word {word:#x} of the tree, which belongs to no context"
+    )]
+    Event {
+        /// The word, counted from the start of the file.
+        word: u32,
+    },
     /// A path cannot be passed to a VM.
     #[error("{path} has a quote, a line break or bytes that are not UTF-8, which no option of a VM can have: -o names another place", path = .path.display())]
     Path {

@@ -25,7 +25,7 @@ pub(crate) fn of_instructions<'n>(
     method.table.blocks.iter().flat_map(move |block| {
         let executions = match block.executions {
             Executions::Calls => node.calls,
-            Executions::Counter(counter) => {
+            Executions::Counter(counter) | Executions::Ordered(counter) => {
                 let counter = node.counters.get(usize::from(counter));
                 counter.copied().unwrap_or(0)
             }
@@ -130,6 +130,7 @@ mod tests {
 
     fn node(calls: u64, counter: u64, aborts: &[(u16, u64)]) -> Node {
         Node {
+            offset: 0,
             method: number(1),
             site: None,
             calls,

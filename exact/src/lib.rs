@@ -9,6 +9,7 @@
 //! | which VMs have run | `vms` |
 //! | what does a tree count | `tables` |
 //! | the nodes of a tree, in a file that is not trusted | `words`, `tree` |
+//! | in which order did a VM's threads enter them | `order`, `call_order` |
 //! | how often did each instruction run, and each method that cannot count itself | `executions` |
 //! | which addresses do methods have in the session | `names` |
 //! | which class files does the session have | `class_archive` |
@@ -18,12 +19,14 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
 
+mod call_order;
 mod class_archive;
 mod class_folder;
 mod error;
 mod executions;
 mod launch;
 mod names;
+mod order;
 mod session;
 mod tables;
 mod tree;
@@ -33,6 +36,7 @@ mod words;
 pub use class_folder::{WrittenClasses, write_classes};
 pub use error::{Error, Result};
 pub use launch::{free_bytes, tool_options};
+pub use order::Order;
 pub use session::{Summary, write_session};
 pub use tables::{CountedMethod, LoadedClass, LoadedClassId, Tables};
 pub use tree::{Node, Tree};

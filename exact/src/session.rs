@@ -11,12 +11,13 @@ use varid_recording::{
 };
 
 use crate::{
+    call_order::CallOrder,
     class_archive::ClassArchive,
     error::Result,
     executions::{Leaves, of_instructions},
     names::{Names, Taken},
     tables::{CountedMethod, Tables},
-    tree::Node,
+    tree::{Node, Tree},
     vms::Vm,
 };
 
@@ -33,6 +34,8 @@ pub struct Summary {
     pub contexts: u64,
     /// Calls.
     pub calls: u64,
+    /// Events of the call order, if it was recorded.
+    pub events: Option<u64>,
     /// Why contexts or counts are missing, a sentence for each process.
     pub incomplete: Vec<String>,
 }
@@ -56,7 +59,7 @@ pub fn write_session(
     };
     let counters = match counted {
         Counted::Calls => vec![counter("calls")],
-        Counted::Blocks => vec![counter("calls"), counter("bytecodes")],
+        Counted::Blocks | Counted::Order => vec![counter("calls"), counter("bytecodes")],
     };
     let mut session = Session {
         names: Names::new(writer.dir()),
@@ -65,6 +68,7 @@ pub fn write_session(
         start,
         summary: Summary::default(),
         values: 0,
+        ordered: Vec::new(),
     };
     let mut mapped = HashSet::new();
     for vm in vms {
@@ -93,6 +97,9 @@ pub fn write_session(
         session.add(vm)?;
     }
     session.contexts.finish()?;
+    if counted == Counted::Order {
+        write_order(writer, session.ordered, &mut session.summary)?;
+    }
     let left_out = session.classes.finish()?;
     if left_out > 0 {
         writer.manifest_mut().notes.push(format!(
@@ -112,6 +119,36 @@ struct Session {
     summary: Summary,
     /// The values of single instructions that were written.
     values: u64,
+    /// The VMs whose order of calls is to be written.
+    ordered: Vec<Ordered>,
+}
+
+/// A VM whose contexts are in the session, and whose order of calls is to be written.
+struct Ordered {
+    pid: Pid,
+    order: CallOrder,
+    tree: Tree,
+    threads: HashMap<u64, ThreadRecord>,
+}
+
+/// Writes the order of calls of VMs, whose contexts are complete.
+fn write_order(writer: &SessionWriter, vms: Vec<Ordered>, summary: &mut Summary) -> Result<()> {
+    let nodes = u32::try_from(summary.contexts).unwrap_or(u32::MAX);
+    let mut order = writer.create_call_order(nodes)?;
+    let mut events = 0_u64;
+    for mut vm in vms {
+        let written = vm.order.write(&mut vm.tree, &vm.threads, &mut order)?;
+        events = events.saturating_add(written.events);
+        if !written.incomplete.is_empty() {
+            let why = written.incomplete.join("; ");
+            summary
+                .incomplete
+                .push(format!("process {}: {why}", vm.pid));
+        }
+    }
+    summary.events = Some(events);
+    order.finish()?;
+    Ok(())
 }
 
 /// What of a VM is in the session.
@@ -119,6 +156,7 @@ struct Process<'v> {
     pid: Pid,
     tables: &'v Tables,
     leaves: Leaves<'v>,
+    order: Option<CallOrder>,
     taken: Taken,
     methods: HashMap<MethodNumber, Option<Method>>,
     /// Contexts whose methods have no address, because the range is full.
@@ -147,21 +185,30 @@ struct Caller {
 impl Session {
     /// Adds the contexts of a VM.
     fn add(&mut self, vm: Vm) -> Result<()> {
+        let mut reasons = reasons_of(&vm.tables);
+        let order = match vm.order {
+            Some(Ok(order)) => Some(CallOrder::new(vm.pid, order)),
+            Some(Err(error)) => {
+                reasons.push(error.to_string());
+                None
+            }
+            None => None,
+        };
         let mut process = Process {
             pid: vm.pid,
             tables: &vm.tables,
             leaves: Leaves::of(&vm.tables),
+            order,
             taken: Taken::default(),
             methods: HashMap::new(),
             unnamed: 0,
             without_places: 0,
         };
         self.contexts.add_process(vm.pid, &vm.tables.vm)?;
-        let mut reasons = reasons_of(&vm.tables);
         if vm.is_running {
             reasons.push("it still runs: what it calls from now on is not counted".to_owned());
         }
-        match vm.tree {
+        let tree = match vm.tree {
             Ok(mut tree) => {
                 let walked = tree.visit(&vm.tables, |thread, caller, node, method| {
                     self.add_node(&mut process, thread, caller, node, method)
@@ -186,9 +233,13 @@ impl Session {
                         tree.folded
                     ));
                 }
+                Some(tree)
             }
-            Err(error) => reasons.push(error.to_string()),
-        }
+            Err(error) => {
+                reasons.push(error.to_string());
+                None
+            }
+        };
         if process.unnamed > 0 {
             reasons.push(format!(
                 "{} contexts are of methods beyond the room for names",
@@ -205,6 +256,14 @@ impl Session {
         self.contexts.end_process(vm.pid, incomplete.as_deref())?;
         let sentence = incomplete.map(|why| format!("process {}: {why}", vm.pid));
         self.summary.incomplete.extend(sentence);
+        if let Some((order, tree)) = process.order.zip(tree) {
+            self.ordered.push(Ordered {
+                pid: vm.pid,
+                order,
+                tree,
+                threads: vm.tables.threads,
+            });
+        }
         Ok(())
     }
 
@@ -232,6 +291,9 @@ impl Session {
         let Some(id) = added else {
             return Ok(this);
         };
+        if let Some(order) = &mut process.order {
+            order.add(node, method, id);
+        }
         self.set(id, CALLS, None, node.calls)?;
         self.summary.calls = self.summary.calls.saturating_add(node.calls);
         let executions: Vec<_> = of_instructions(node, method).collect();

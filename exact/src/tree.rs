@@ -1,16 +1,18 @@
 //! Reads the nodes of a tree. Addresses in the file may lead anywhere: each is checked. No word of a tree is of two nodes, so a walk ends when
 //! its nodes have more words than the file.
 
-use std::path::Path;
+use std::{collections::HashMap, path::Path};
 
 use varid_exact_agent::record::ThreadRecord;
 use varid_instrument::{
     MethodNumber,
     node::{self, abort, header},
+    runtime::order,
 };
 
 use crate::{
     error::{Error, Result},
+    order::{Order, Word},
     tables::{CountedMethod, Tables},
     words::Words,
 };
@@ -28,6 +30,8 @@ pub struct Tree {
     end: u64,
     /// How many more words a walk may have in its nodes.
     room: u64,
+    /// The addresses of the roots that were visited, in that order.
+    roots: Vec<u64>,
     /// Calls that were not recorded, because the tree was full.
     pub folded: u64,
     /// Exceptions that were not recorded, because the tree was full: the bytecodes behind those that threw count as if they had run.
@@ -39,6 +43,8 @@ pub struct Tree {
 /// A calling context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
+    /// Its offset in the tree's file.
+    pub offset: u64,
     /// Its method.
     pub method: MethodNumber,
     /// The index of the call site in the caller's table. None: the VM called.
@@ -84,6 +90,7 @@ impl Tree {
             address,
             end,
             room: end.checked_div(node::WORD).unwrap_or(0),
+            roots: Vec::new(),
             folded,
             lost_aborts,
             damage: None,
@@ -114,6 +121,7 @@ impl Tree {
         }
         // By their start. Threads of the same number follow each other.
         roots.sort_by_key(|(thread, _)| thread.map(|thread| thread.time));
+        self.roots = roots.iter().map(|(_, root)| *root).collect();
         for (thread, root) in roots {
             let slot = self.offset(root, node::slot(0))?;
             chains.push(Chain {
@@ -199,6 +207,7 @@ impl Tree {
             .collect::<Result<_>>()?;
         Ok((
             Node {
+                offset: self.offset(address, node::METHOD)?,
                 method: number,
                 site,
                 calls: self.word(address, node::CALLS)?,
@@ -230,6 +239,58 @@ impl Tree {
         }
         found.sort_unstable();
         Ok(found)
+    }
+
+    /// Returns the addresses of the roots that were visited, in that order. Frees the memory of the nodes.
+    pub(crate) fn roots(&mut self) -> &[u64] {
+        self.words.forget();
+        &self.roots
+    }
+
+    /// Returns true if events of the call order have been lost.
+    pub(crate) fn has_lost_events(&mut self) -> Result<bool> {
+        Ok(self.words.at(header::LOST_EVENTS)? != 0)
+    }
+
+    /// Returns the addresses of the chunks of each root whose events the order's file does not have, in the order of their fillings.
+    pub(crate) fn chunks(&mut self, order: &Order) -> Result<HashMap<u64, Vec<u64>>> {
+        let mut found: Vec<(u64, u64, u64)> = Vec::new();
+        let mut chunk = self.words.at(header::CHUNKS)?;
+        let length = order::EVENTS.saturating_add(order::EVENTS_LENGTH);
+        let mut room = self.end.checked_div(length).unwrap_or(0);
+        while chunk != 0 {
+            let left = room.checked_sub(1);
+            room = left.ok_or_else(|| self.error_at(chunk, "the chunks have a circle"))?;
+            let mut word = |offset: u64| self.word(chunk, offset.cast_signed());
+            let (root, filling) = (word(order::THREAD)?, word(order::FILLING)?);
+            let before = word(order::BEFORE)?;
+            if !order.has(filling) {
+                found.push((filling, root, chunk));
+            }
+            chunk = before;
+        }
+        found.sort_unstable();
+        let mut chunks: HashMap<u64, Vec<u64>> = HashMap::new();
+        for (_, root, chunk) in found {
+            chunks.entry(root).or_default().push(chunk);
+        }
+        Ok(chunks)
+    }
+
+    /// Returns the events of a chunk.
+    pub(crate) fn events(&mut self, chunk: u64) -> Result<Vec<Word>> {
+        let end = order::EVENTS.saturating_add(order::EVENTS_LENGTH);
+        let mut events = Vec::new();
+        for at in (order::EVENTS..end).step_by(8) {
+            let [a, b, c, d, e, f, g, h] = self.word(chunk, at.cast_signed())?.to_le_bytes();
+            for event in [[a, b, c, d], [e, f, g, h]].map(Word::from_le_bytes) {
+                if event == 0 {
+                    return Ok(events);
+                }
+                events.push(event);
+            }
+        }
+        Ok(events)
     }
 
     /// Returns the address behind a node in its chain, if the VM has added the node after the tree was opened.

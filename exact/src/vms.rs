@@ -6,6 +6,7 @@ use varid_model::Pid;
 
 use crate::{
     error::{Error, Result},
+    order::Order,
     tables::Tables,
     tree::Tree,
 };
@@ -13,6 +14,8 @@ use crate::{
 /// The extensions of the two files of a VM.
 const TABLES: &str = "tables";
 const TREE: &str = "tree";
+/// The extension of the file with the order of calls, if that is recorded.
+const ORDER: &str = "order";
 /// The largest file of tables. The JDK and the programs of an application server take a tenth of it.
 const MAX_TABLES: u64 = 4 << 30;
 
@@ -25,6 +28,8 @@ pub struct Vm {
     pub tree: Result<Tree>,
     /// What its tree counts.
     pub tables: Tables,
+    /// The order of its calls, if that is recorded, or why it cannot be read.
+    pub order: Option<Result<Order>>,
     /// Whether it still runs. What it does later is not counted.
     pub is_running: bool,
 }
@@ -53,6 +58,8 @@ pub fn read_vms(folder: &Path) -> Result<Vec<Vm>> {
             let is_running = is_mapped(pid, &file);
             // First the tree: the tables describe a node before the tree has it.
             let tree = Tree::open(&file);
+            let order = path.with_extension(ORDER);
+            let order = order.exists().then(|| Order::open(&order));
             let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
             vms.push((
                 file,
@@ -60,6 +67,7 @@ pub fn read_vms(folder: &Path) -> Result<Vec<Vm>> {
                     pid: Pid::new(pid),
                     tree,
                     tables: Tables::read(&bytes),
+                    order,
                     is_running,
                 },
             ));

@@ -42,6 +42,11 @@ impl Words {
         }
     }
 
+    /// Frees the memory of what was read.
+    pub(crate) fn forget(&mut self) {
+        self.parts = Vec::new();
+    }
+
     /// Returns the file's length in bytes.
     pub(crate) const fn length(&self) -> u64 {
         self.length

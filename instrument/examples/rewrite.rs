@@ -72,7 +72,7 @@ fn main() {
         let tree = u64::from_str_radix(tree.trim_start_matches("0x"), 16).unwrap();
         write(
             &to.join(runtime::CLASS).with_extension("class"),
-            &runtime_class(TreeAddress(tree)),
+            &runtime_class(TreeAddress(tree), plan.counted),
         );
     }
     println!(

@@ -1,6 +1,6 @@
 //! Which instructions start basic blocks, and how are they reached?
 
-use crate::class::{Code, Index, Instructions, opcode};
+use crate::class::{Code, Index, Instruction, Instructions, opcode};
 use crate::{Bci, Block, Executions};
 
 /// How an instruction is reached.
@@ -54,17 +54,19 @@ pub(crate) fn range(
     Some((start, end))
 }
 
-/// Returns the basic blocks of a method whose code has this length.
+/// Returns the basic blocks of a method whose code has this length. The executions of blocks with an ordered instruction are events.
 pub(crate) fn basic_blocks(
     instructions: &Instructions<'_>,
     reached: &[Reached],
     length: usize,
+    is_ordered: impl Fn(&Instruction<'_>) -> bool,
 ) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut counters = 0_u16;
     let end = Bci(u16::try_from(length).unwrap_or(u16::MAX));
     for (instruction, reached) in instructions.list.iter().zip(reached) {
         if !reached.leads {
+            order(blocks.last_mut().filter(|_| is_ordered(instruction)));
             continue;
         }
         let start = Bci(instruction.bci);
@@ -82,12 +84,22 @@ pub(crate) fn basic_blocks(
             end,
             executions,
         });
+        order(blocks.last_mut().filter(|_| is_ordered(instruction)));
     }
     blocks
 }
 
+/// Makes the executions of a block events. Those of a method's first block are, if its calls count them.
+fn order(block: Option<&mut Block>) {
+    if let Some(block) = block
+        && let Executions::Counter(counter) = block.executions
+    {
+        block.executions = Executions::Ordered(counter);
+    }
+}
+
 /// Returns the number of counters of blocks.
 pub(crate) fn counters(blocks: &[Block]) -> u16 {
-    let counted = |block: &&Block| matches!(block.executions, Executions::Counter(_));
+    let counted = |block: &&Block| block.executions.counter().is_some();
     u16::try_from(blocks.iter().filter(counted).count()).unwrap_or(u16::MAX)
 }

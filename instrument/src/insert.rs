@@ -68,8 +68,10 @@ impl Inserter<'_, '_, '_> {
                 if last.is_some() || reached.branch || reached.handler {
                     slot = Slot::Unknown;
                 }
-                if let Some(Executions::Counter(counter)) = blocks.next().map(|it| it.executions) {
-                    self.to.count(counter)?;
+                match blocks.next().map(|it| it.executions) {
+                    Some(Executions::Counter(counter)) => self.to.count(counter)?,
+                    Some(Executions::Ordered(counter)) => self.to.count_in_order(counter)?,
+                    Some(Executions::Calls) | None => {}
                 }
             }
             if self.request.counted.is_some() {

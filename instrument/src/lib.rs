@@ -21,6 +21,7 @@
 //! | call of a native method | no node. Its calls are the site's executions less the other callees' entries. What it calls itself is in the site's slot |
 //! | first call of a thread, and calls by code that was entered before recording began | below the thread's root |
 //! | block | a counter, except the first block if no branch leads to it: it is executed once for each call |
+//! | order | with [`Counted::Order`], each call, and each execution of a block with instructions that small processors execute by a subroutine: see [`runtime::order`] |
 //! | exception that leaves a block, caught by the method or not | an abort record with the bci: the instructions after it were not executed. The one that throws is counted |
 //! | exception out of `super()` or `this()` | no abort record in the calling constructor, because no handler can cover that call: it equals the callee's exceptions that were not caught. The cell keeps the site's slot until the caller's caller sets it |
 //! | `StackOverflowError` while the entry is executed | the call is not counted |
@@ -48,6 +49,7 @@
 //! | what is that given, and what does it return | `request` |
 //! | which instructions are inserted | `sequences` |
 //! | what is inserted before each instruction | `insert` |
+//! | which instructions are in the call order | `order` |
 //! | what may HotSpot's compilers replace | `intrinsics` |
 //! | which instructions start basic blocks | `blocks` |
 //! | where is `this` not initialised | `constructor` |
@@ -86,6 +88,7 @@ mod intrinsics;
 mod layout;
 mod method;
 pub mod node;
+mod order;
 mod plan;
 mod request;
 mod rewrite;

@@ -9,6 +9,7 @@ use crate::constructor::{This, states};
 use crate::frames::{Frames, Initial};
 use crate::insert::{Inserter, stores_to_0};
 use crate::layout::Layout;
+use crate::order::is_ordered;
 use crate::request::{Failed, NewCode, Request};
 use crate::runtime::CLASS;
 use crate::sequences::{Locals, Sequences};
@@ -42,7 +43,11 @@ pub(crate) fn rewrite(
     }
     let leaf = request.counted.is_none();
     let blocks = match request.counted {
-        Some(Counted::Blocks) => basic_blocks(&instructions, &reached, code.bytes.len()),
+        Some(counted) if counted.has_blocks() => {
+            basic_blocks(&instructions, &reached, code.bytes.len(), |instruction| {
+                counted == Counted::Order && is_ordered(instruction, constants)
+            })
+        }
         _ => Vec::new(),
     };
     let sites = if leaf {

@@ -54,6 +54,10 @@ pub mod header {
     pub const ROOTS: u64 = 48;
     /// Abort records that were not made because the arena was full; added to atomically.
     pub const LOST_ABORTS: u64 = 56;
+    /// Address of the last chunk of events, or 0: see [`runtime::order`](crate::runtime::order).
+    pub const CHUNKS: u64 = 64;
+    /// Not 0: events have been lost, and none is kept since then.
+    pub const LOST_EVENTS: u64 = 72;
 }
 
 /// Byte offset of a node's method number.

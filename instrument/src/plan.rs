@@ -21,6 +21,16 @@ pub enum Counted {
     Calls,
     /// Also executions of basic blocks, and at which bci exceptions left them.
     Blocks,
+    /// Also the order of calls and of some blocks in each thread: see [`runtime::order`](crate::runtime::order).
+    Order,
+}
+
+impl Counted {
+    /// Returns true if blocks are counted.
+    #[must_use]
+    pub const fn has_blocks(self) -> bool {
+        matches!(self, Self::Blocks | Self::Order)
+    }
 }
 
 /// What is done with methods that carry HotSpot's annotation `IntrinsicCandidate`: compiled callers execute machine code in place of a candidate's

@@ -14,7 +14,7 @@
 //! | entry | `cell = VaridTree.current(); caller = cell.slot; here = VaridTree.enter(cell, caller, method, bytes below, bytes above)` |
 //! | before the call site `k` | `cell.slot = here - 8 * (k + 1)` |
 //! | before an instruction by which the VM itself may call | `cell.slot = here`, if it can be another one |
-//! | block with a counter | `VaridTree.count(here, offset)` |
+//! | block with a counter | `VaridTree.count(here, offset)`; in the call order `VaridTree.countInOrder(cell, here, offset)` |
 //! | before an instruction that can throw | `bci = ...`, with block counters |
 //! | handler | `VaridTree.abort(here, bci)`, with block counters |
 //! | return | `cell.slot = caller` |
@@ -27,8 +27,8 @@ use crate::class::opcode;
 use crate::error::Result;
 use crate::frames::Added;
 use crate::runtime::{
-    ABORT, ABORT_TYPE, BEGIN, CLASS, COUNT, COUNT_TYPE, CURRENT, CURRENT_TYPE, ENTER, ENTER_TYPE,
-    LEAF_SLOT, SLOT,
+    ABORT, ABORT_TYPE, BEGIN, CLASS, COUNT, COUNT_IN_ORDER, COUNT_IN_ORDER_TYPE, COUNT_TYPE,
+    CURRENT, CURRENT_TYPE, ENTER, ENTER_TYPE, LEAF_SLOT, SLOT,
 };
 use crate::{Bci, MethodNumber, node};
 
@@ -196,11 +196,28 @@ impl<'a, 'c> Sequences<'a, 'c> {
 
     /// Counts a block.
     pub(crate) fn count(&mut self, counter: u16) -> Result<()> {
+        self.load_counter(counter)?;
+        self.to.call(opcode::INVOKESTATIC, CLASS, COUNT, COUNT_TYPE)
+    }
+
+    /// Counts a block whose executions are events of the call order.
+    pub(crate) fn count_in_order(&mut self, counter: u16) -> Result<()> {
+        self.to.load_reference(self.locals.cell);
+        self.load_counter(counter)?;
+        self.to.call(
+            opcode::INVOKESTATIC,
+            CLASS,
+            COUNT_IN_ORDER,
+            COUNT_IN_ORDER_TYPE,
+        )
+    }
+
+    /// Pushes `here`, and the offset of a counter from it.
+    fn load_counter(&mut self, counter: u16) -> Result<()> {
         self.load_here();
         // `here` is the address of slot 0, a word below the node.
         let offset = node::counter(u32::from(counter)).saturating_sub(node::slot(0));
-        self.to.int(i32::try_from(offset).unwrap_or(i32::MAX))?;
-        self.to.call(opcode::INVOKESTATIC, CLASS, COUNT, COUNT_TYPE)
+        self.to.int(i32::try_from(offset).unwrap_or(i32::MAX))
     }
 
     /// Stores the bci of an instruction that can throw. Nothing without block counters.

@@ -156,6 +156,19 @@ pub enum Executions {
     Calls,
     /// The value of this counter of the node.
     Counter(u16),
+    /// The same. Each execution is an event of the call order.
+    Ordered(u16),
+}
+
+impl Executions {
+    /// Returns the counter. None: it is the number of calls.
+    #[must_use]
+    pub const fn counter(self) -> Option<u16> {
+        match self {
+            Self::Calls => None,
+            Self::Counter(counter) | Self::Ordered(counter) => Some(counter),
+        }
+    }
 }
 
 /// A source line.

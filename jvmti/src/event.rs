@@ -12,6 +12,8 @@ pub enum Event {
     VmInit = 50,
     /// A thread starts. It is sent on that thread, before the thread's first method.
     ThreadStart = 52,
+    /// A thread has executed its last method. It is sent on that thread.
+    ThreadEnd = 53,
     /// The bytes of a class are about to be parsed.
     ClassFileLoadHook = 54,
     /// JNI can be used.
@@ -25,7 +27,7 @@ pub enum Event {
 /// The receiver of [`Event::VmStart`].
 pub type VmStart = unsafe extern "system" fn(RawTable, RawJni);
 
-/// The receiver of [`Event::VmInit`], [`Event::ThreadStart`] and [`Event::VirtualThreadStart`]. The last argument is the thread.
+/// The receiver of [`Event::VmInit`], [`Event::ThreadStart`], [`Event::ThreadEnd`] and [`Event::VirtualThreadStart`]. The last argument is the thread.
 pub type ThreadEvent = unsafe extern "system" fn(RawTable, RawJni, *mut c_void);
 
 /// The receiver of [`Event::ClassFileLoadHook`]: JVMTI, JNI (null before `VMStart`), the class that is redefined or null, its loader or
@@ -63,7 +65,8 @@ pub struct Callbacks {
     number_51: Option<VmStart>,
     /// Number 52.
     pub thread_start: Option<ThreadEvent>,
-    number_53: Option<VmStart>,
+    /// Number 53.
+    pub thread_end: Option<ThreadEvent>,
     /// Number 54.
     pub class_file_load_hook: Option<ClassFileLoadHook>,
     numbers_55_to_56: [Option<VmStart>; 2],
@@ -88,12 +91,13 @@ mod tests {
         let numbers = [
             offset_of!(Callbacks, vm_init),
             offset_of!(Callbacks, thread_start),
+            offset_of!(Callbacks, thread_end),
             offset_of!(Callbacks, class_file_load_hook),
             offset_of!(Callbacks, vm_start),
             offset_of!(Callbacks, native_method_bind),
             offset_of!(Callbacks, virtual_thread_start),
         ]
         .map(number);
-        assert_eq!(numbers, [50, 52, 54, 57, 67, 87]);
+        assert_eq!(numbers, [50, 52, 53, 54, 57, 67, 87]);
     }
 }

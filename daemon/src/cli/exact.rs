@@ -16,6 +16,10 @@ pub struct ExactArgs {
     /// Count also how often each bytecode ran, and the calls of native methods whose call sites name them.
     #[arg(long)]
     pub bytecodes: bool,
+    /// Record also the order of calls in each thread, and of blocks with bytecodes that small processors execute by a subroutine. --bytecodes is
+    /// implied.
+    #[arg(long)]
+    pub call_order: bool,
     /// Write the class files of all VMs into this folder, which must be empty, as they were loaded. Classes with the same name that several loaders
     /// have defined are in its folders 2, 3 and so on.
     #[arg(long, value_name = "DIR")]

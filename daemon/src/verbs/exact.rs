@@ -27,6 +27,8 @@ use varid_session::request::TargetSpec;
 const AGENT: &str = "libvarid_exact_agent.so";
 /// The room for calling contexts of a VM in bytes, if the disk has twice as much: some 12 million. A session has room for 16 million.
 const NODES: u64 = 1 << 30;
+/// The most room for calling contexts whose order is recorded: an event is the number of one of 2^32 words of 8 bytes.
+const MOST_ORDERED: u64 = 31 << 30;
 /// The event of the session, of which there are no samples.
 const EVENT: &str = "java-calls";
 
@@ -51,6 +53,9 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
     let trees = Trees::create(&folder)?;
     let free = free_bytes(&trees.0)?;
     let bytes = args.nodes.unwrap_or_else(|| NODES.min(free / 2));
+    if args.call_order && bytes > MOST_ORDERED {
+        bail!("--call-order takes at most 31G of --nodes: an event has 32 bits");
+    }
     if bytes > free {
         bail!(
             "{} has {} free, less than --nodes asks for",
@@ -59,9 +64,10 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
         );
     }
     let options = Options {
-        counted: match args.bytecodes {
-            true => Counted::Blocks,
-            false => Counted::Calls,
+        counted: match (args.call_order, args.bytecodes) {
+            (true, _) => Counted::Order,
+            (false, true) => Counted::Blocks,
+            (false, false) => Counted::Calls,
         },
         bytes,
         class_files: args.dump_classes.is_some(),
@@ -125,6 +131,9 @@ fn report(summary: &Summary, folder: &Path, is_last: bool) {
         "varid: {calls} calls in {contexts} calling contexts in {}",
         folder.display()
     ));
+    if let Some(events) = summary.events {
+        output::notice(&format!("varid: the order of {events} calls and blocks"));
+    }
     for sentence in &summary.incomplete {
         output::notice(&format!("varid: incomplete: {sentence}"));
     }

@@ -7,7 +7,7 @@ use varid_instrument::{
 
 /// Runs the target on one input.
 pub(super) fn fuzz(bytes: &[u8]) {
-    for counted in [Counted::Calls, Counted::Blocks] {
+    for counted in [Counted::Calls, Counted::Blocks, Counted::Order] {
         let plan = Plan {
             counted,
             intrinsics: Intrinsics::Leaves,

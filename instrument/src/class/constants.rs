@@ -163,6 +163,12 @@ impl<'c> Constants<'c> {
         self.class(self.pair(index, tag::FIELD)?.0)
     }
 
+    /// Returns the descriptor of a constant of a field.
+    pub(crate) fn field_descriptor(&self, index: u16) -> Option<&'c [u8]> {
+        let (_, name_and_type) = self.pair(index, tag::FIELD)?;
+        self.utf8(self.pair(name_and_type, tag::NAME_AND_TYPE)?.1)
+    }
+
     fn add(&mut self, constant: Vec<u8>, indices: u16) -> Result<u16> {
         if let Some(index) = self.indices.get(&constant) {
             return Ok(*index);

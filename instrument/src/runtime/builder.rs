@@ -13,6 +13,7 @@ pub(super) mod access {
     pub(in crate::runtime) const PUBLIC: u16 = 0x0001;
     pub(in crate::runtime) const PRIVATE: u16 = 0x0002;
     pub(in crate::runtime) const STATIC: u16 = 0x0008;
+    pub(in crate::runtime) const NATIVE: u16 = 0x0100;
 }
 
 /// A class that is assembled.
@@ -132,6 +133,14 @@ impl ClassBuilder {
         method.extend(code);
         // Neither exception table nor attributes.
         method.extend([0; 4]);
+        self.methods.push(method);
+        Ok(())
+    }
+
+    /// Adds a native method.
+    pub(super) fn native(&mut self, member: &Member) -> Result<()> {
+        let mut method = self.head(member)?;
+        method.extend(0_u16.to_be_bytes());
         self.methods.push(method);
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! How does the runtime class find the node of a call?
 
 use super::memory::{Address, Code};
+use super::order::{APPEND, APPEND_TYPE};
 use super::tree::{
     ADD, ADD_TYPE, ALLOCATE, ALLOCATE_TYPE, COMMON, ELSEWHERE, FIND, FIND_TYPE, RECORDING,
     ROOT_TYPE, Tree,
@@ -37,6 +38,11 @@ impl Tree {
         code.to.branch_by_sign(opcode::IFGT, hit);
         self.fold(code)?;
         code.to.place(hit);
+        if self.has_order() {
+            code.load_reference(cell);
+            code.address(node, node::CALLS)?;
+            code.call(APPEND, APPEND_TYPE)?;
+        }
         code.increment(node, node::CALLS)?;
         code.load_reference(cell);
         code.address(node, node::slot(0))?;

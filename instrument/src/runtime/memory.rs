@@ -204,6 +204,24 @@ impl<'b, 'a> Code<'b, 'a> {
         self.native("putLong", "(Ljava/lang/Object;JJ)V")
     }
 
+    /// Stores the `int` that `value` pushes at the address in a variable.
+    pub(super) fn write_int(
+        &mut self,
+        at: Local,
+        value: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.memory()?;
+        self.load_long(at);
+        value(self)?;
+        self.native("putInt", "(Ljava/lang/Object;JI)V")
+    }
+
+    /// Pushes a field of a cell that is a `long`.
+    pub(super) fn get_place(&mut self, cell: Local, name: &str) -> Result<()> {
+        self.load_reference(cell);
+        self.field(opcode::GETFIELD, CLASS, name, "J")
+    }
+
     /// Stores a variable at the address in another one, with volatile semantics.
     pub(super) fn write_volatile(&mut self, at: Local, value: Local) -> Result<()> {
         self.memory()?;

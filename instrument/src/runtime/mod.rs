@@ -13,6 +13,7 @@ mod builder;
 mod count;
 mod enter;
 mod memory;
+pub mod order;
 mod thread;
 mod tree;
 
@@ -40,6 +41,8 @@ pub(crate) const ENTER: &str = "enter";
 pub(crate) const ENTER_TYPE: &str = "(Ljava/lang/VaridTree;JIII)J";
 pub(crate) const COUNT: &str = "count";
 pub(crate) const COUNT_TYPE: &str = "(JI)V";
+pub(crate) const COUNT_IN_ORDER: &str = "countInOrder";
+pub(crate) const COUNT_IN_ORDER_TYPE: &str = "(Ljava/lang/VaridTree;JI)V";
 pub(crate) const ABORT: &str = "abort";
 pub(crate) const ABORT_TYPE: &str = "(JI)V";
 

@@ -3,9 +3,11 @@
 use super::builder::{Annotation, ClassBuilder, Member, access};
 use super::memory::{Code, MEMORY, UNSAFE, UNSAFE_TYPE};
 use super::{
-    ABORT, ABORT_TYPE, BEGIN, CELL_TYPE, CLASS, COUNT, COUNT_TYPE, CURRENT, CURRENT_TYPE, ENTER,
-    ENTER_TYPE, ROOT, SLOT, THREAD_CELL, TreeAddress,
+    ABORT, ABORT_TYPE, BEGIN, CELL_TYPE, CLASS, COUNT, COUNT_IN_ORDER, COUNT_IN_ORDER_TYPE,
+    COUNT_TYPE, CURRENT, CURRENT_TYPE, ENTER, ENTER_TYPE, ROOT, SLOT, THREAD_CELL, TreeAddress,
+    order::{self, APPEND, APPEND_TYPE},
 };
+use crate::Counted;
 use crate::assembler::Local;
 use crate::class::opcode;
 use crate::error::Result;
@@ -104,21 +106,54 @@ const WORDS: u16 = 12;
 ///     }
 /// }
 /// ```
+///
+/// With [`Counted::Order`], `enter` calls `append(cell, node + CALLS)` before it increments that word, and there are these members, which
+/// [`order`](super::order) explains:
+///
+/// ```java
+///     public long next, end;
+///     @ForceInline public static void countInOrder(VaridTree cell, long here, int offset) {
+///         if (here > 0) { append(cell, here + offset); [here + offset]++; }
+///     }
+///     @ForceInline static void append(VaridTree cell, long word) {
+///         if (cell.next >= cell.end) renew(cell);
+///         (int) [cell.next] = (int) ((word - tree) >> 3);
+///         cell.next += 4;
+///     }
+///     static void renew(VaridTree cell) {
+///         long next = newChunk(cell.root + 8, cell.end);
+///         cell.end = next + EVENTS_LENGTH;
+///         cell.next = next;
+///     }
+///     static native long newChunk(long root, long end);
+/// ```
 #[must_use]
-pub fn runtime_class(tree: TreeAddress) -> Vec<u8> {
-    let tree = Tree(i64::try_from(tree.0).unwrap_or(0));
+pub fn runtime_class(tree: TreeAddress, counted: Counted) -> Vec<u8> {
+    let tree = Tree {
+        address: i64::try_from(tree.0).unwrap_or(0),
+        counted,
+    };
     // The class has far fewer constants than fit.
     tree.assemble().unwrap_or_default()
 }
 
-/// The address of the header.
+/// A tree.
 #[derive(Clone, Copy)]
-pub(super) struct Tree(i64);
+pub(super) struct Tree {
+    /// The address of the header.
+    pub(super) address: i64,
+    counted: Counted,
+}
 
 impl Tree {
     /// Returns the address of a word of the header.
     pub(super) fn word(self, offset: u64) -> i64 {
-        self.0.wrapping_add(i64::try_from(offset).unwrap_or(0))
+        self.address
+            .wrapping_add(i64::try_from(offset).unwrap_or(0))
+    }
+
+    pub(super) const fn has_order(self) -> bool {
+        matches!(self.counted, Counted::Order)
     }
 
     fn assemble(self) -> Result<Vec<u8>> {
@@ -137,6 +172,10 @@ impl Tree {
         field(access::STATIC, COMMON, CELL_TYPE, None)?;
         field(access::PUBLIC, SLOT, "J", None)?;
         field(access::PUBLIC, ROOT, "J", None)?;
+        if self.has_order() {
+            field(access::PUBLIC, order::NEXT, "J", None)?;
+            field(access::PUBLIC, order::END, "J", None)?;
+        }
 
         let constructor = Member {
             access: access::PRIVATE,
@@ -177,6 +216,18 @@ impl Tree {
         method(private, FIND, FIND_TYPE, outside, Self::find)?;
         method(private, ALLOCATE, ALLOCATE_TYPE, None, Self::allocate)?;
         method(private, ADD, ADD_TYPE, None, Self::add)?;
+        if self.has_order() {
+            let count = Self::count_in_order;
+            method(public, COUNT_IN_ORDER, COUNT_IN_ORDER_TYPE, inline, count)?;
+            method(private, APPEND, APPEND_TYPE, inline, Self::append)?;
+            method(private, RENEW, RENEW_TYPE, outside, Self::renew)?;
+            class.native(&Member {
+                access: private | access::NATIVE,
+                name: order::NEW_CHUNK,
+                descriptor: order::NEW_CHUNK_TYPE,
+                annotation: None,
+            })?;
+        }
         class.finish()
     }
 
@@ -265,6 +316,8 @@ pub(super) const ALLOCATE: &str = "allocate";
 pub(super) const ALLOCATE_TYPE: &str = "(I)J";
 pub(super) const ADD: &str = "add";
 pub(super) const ADD_TYPE: &str = "(J)V";
+pub(super) const RENEW: &str = "renew";
+pub(super) const RENEW_TYPE: &str = "(Ljava/lang/VaridTree;)V";
 
 type Write = fn(Tree, &mut Code<'_, '_>) -> Result<()>;
 

@@ -35,7 +35,7 @@ proptest! {
     #[test]
     fn what_is_written_is_a_class_file(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
-        blocks in any::<bool>(),
+        counted in prop::sample::select(vec![Counted::Calls, Counted::Blocks, Counted::Order]),
     ) {
         let mut class = class();
         for (at, byte) in changes {
@@ -43,7 +43,7 @@ proptest! {
             class[at] = byte;
         }
         let plan = Plan {
-            counted: if blocks { Counted::Blocks } else { Counted::Calls },
+            counted,
             intrinsics: Intrinsics::Leaves,
             start: None,
         };

@@ -89,6 +89,38 @@ fn a_method_without_branches_has_no_counter() {
 }
 
 #[test]
+fn blocks_with_an_instruction_that_is_a_subroutine_elsewhere_are_in_the_order() {
+    // 0: iload_0; ifne 7; 4: iload_0, i2b, pop; 7: iload_0, i2c, pop; return
+    let class = Assembled {
+        descriptor: "(I)V",
+        max_locals: 1,
+        code: vec![
+            26,
+            opcode::IFNE,
+            0,
+            6,
+            26,
+            145,
+            87,
+            26,
+            146,
+            87,
+            opcode::RETURN,
+        ],
+        frames: Some(vec![0, 1, 7]),
+        ..Assembled::default()
+    };
+    let executions = |counted| {
+        let blocks = table(&class, counted).blocks.into_iter();
+        blocks.map(|block| block.executions).collect::<Vec<_>>()
+    };
+    let (first, counter) = (Executions::Calls, Executions::Counter);
+    let ordered = Executions::Ordered;
+    assert_eq!(executions(Counted::Blocks), [first, counter(0), counter(1)]);
+    assert_eq!(executions(Counted::Order), [first, ordered(0), counter(1)]);
+}
+
+#[test]
 fn switches_stay_aligned_and_lead_where_they_did() {
     for padding in 0..4_u8 {
         // nop...; iload_0; tableswitch 1: a, 2: b, default: b; a: call; b: return

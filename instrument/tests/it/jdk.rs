@@ -93,7 +93,7 @@ impl<'j> Workspace<'j> {
             .arg(self.jdk.home.join("lib/modules")));
         let module = self.module();
         let count = self.rewrite_folder(&original.join("java.base"), &module);
-        let runtime = runtime_class(TreeAddress(ADDRESS));
+        let runtime = runtime_class(TreeAddress(ADDRESS), self.plan.counted);
         write(
             &module.join(runtime::CLASS).with_extension("class"),
             &runtime,

@@ -88,7 +88,9 @@ impl Tree<'_> {
         for block in &method.blocks {
             let executions = match block.executions {
                 Executions::Calls => self.at(child, node::CALLS),
-                Executions::Counter(counter) => self.at(child, node::counter(counter.into())),
+                Executions::Counter(counter) | Executions::Ordered(counter) => {
+                    self.at(child, node::counter(counter.into()))
+                }
             };
             sum += executions * u64::from(block.end.0 - block.start.0);
         }

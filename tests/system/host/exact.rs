@@ -31,7 +31,7 @@ const NAMES_OFFSET: u64 = 0x1000;
 type Values = BTreeMap<String, u64>;
 
 /// Returns true if there is nothing to test.
-fn skip() -> bool {
+pub(crate) fn skip() -> bool {
     let skip = !has_jdk();
     if skip {
         skipped("exact", "there is no openjdk-17-jdk-headless");
@@ -111,7 +111,7 @@ fn exact(folder: &Path, session: &Path, options: &[&str], java: &[&str]) -> Resu
     Ok(())
 }
 
-fn varid(options: &[&str], session: &Path) -> Result<Command> {
+pub(crate) fn varid(options: &[&str], session: &Path) -> Result<Command> {
     let mut varid = testbed()?.varid();
     varid.arg("exact").args(options).arg("-o").arg(session);
     Ok(varid)
@@ -160,7 +160,7 @@ fn read(session: &Path, counter: &str) -> Result<Values> {
 }
 
 /// Returns the methods of a session by their addresses.
-fn names(session: &Path) -> Result<HashMap<u64, String>> {
+pub(crate) fn names(session: &Path) -> Result<HashMap<u64, String>> {
     let mut names = HashMap::new();
     for (file, base) in PARTS {
         for line in fs::read_to_string(session.join("symbols").join(file))?.lines() {

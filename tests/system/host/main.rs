@@ -4,6 +4,7 @@ mod annotate;
 mod areas;
 mod attribution;
 mod callgraph;
+mod call_order;
 mod calls;
 #[cfg(target_arch = "x86_64")]
 mod command_line;
