@@ -10,8 +10,8 @@ use std::{
 };
 
 use varid_instrument::{
-    Intrinsics, MethodNumber, NotRewritten, Plan, Rewritten, TreeAddress, node, rewrite,
-    runtime_class, thread_class,
+    ClassPattern, Intrinsics, MethodNumber, NotRewritten, Plan, Rewritten, TreeAddress, node,
+    rewrite, runtime_class, thread_class,
 };
 use varid_jvmti::{FieldId, GlobalHandle, Handle, Jni, Jvmti, RawJni};
 
@@ -37,8 +37,6 @@ mod names {
     pub(super) const ROOT: &CStr = c"root";
     pub(super) const NEXT: &CStr = c"next";
     pub(super) const END: &CStr = c"end";
-    pub(super) const NEW_CHUNK: &CStr = c"newChunk";
-    pub(super) const NEW_CHUNK_TYPE: &CStr = c"(JJ)J";
     pub(super) const LONG: &CStr = c"J";
     pub(super) const THREAD: &CStr = c"java/lang/Thread";
     pub(super) const THREAD_CELL: &CStr = c"varid";
@@ -53,6 +51,8 @@ pub(crate) struct Agent {
     /// The order of calls, if it is recorded.
     order: Option<Order>,
     plan: Plan,
+    /// The classes that are counted. Empty: all are.
+    include: Vec<ClassPattern>,
     /// Whether the tables have the class files.
     has_class_files: bool,
     /// The number of the next method. None: there are no more.
@@ -87,6 +87,13 @@ pub(crate) struct LoadedClass<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
+impl LoadedClass<'_> {
+    /// Returns true if it is `java.lang.Thread`.
+    fn is_thread(&self) -> bool {
+        self.is_boot && self.name.map(str::as_bytes) == Some(names::THREAD.to_bytes())
+    }
+}
+
 /// The files of a VM.
 #[derive(Debug)]
 pub(crate) struct Files {
@@ -96,20 +103,30 @@ pub(crate) struct Files {
     pub(crate) order: Option<Order>,
 }
 
-/// The native method of the runtime class: JNI, the class, the address of the thread's root, the end of its chunk.
-type NewChunk = unsafe extern "system" fn(RawJni, *mut c_void, i64, i64) -> i64;
-
-unsafe extern "system" fn new_chunk(_: RawJni, _: *mut c_void, root: i64, end: i64) -> i64 {
+/// The native method of the runtime class. The VM finds it by its name, as [`varid_instrument::runtime::order`] says.
+///
+/// # Safety
+///
+/// The VM calls it for the runtime class, with the address of a thread's root, or 0, and the end of the thread's chunk.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_VaridTree_newChunk(
+    _: RawJni,
+    _: *mut c_void,
+    root: i64,
+    end: i64,
+) -> i64 {
     let mut address = 0;
-    // What is written into this chunk is lost. It is used if the function behind it panics.
-    guarded(|agent| {
-        let sink = agent.order.as_ref().map(Order::sink);
-        address = sink.map_or(0, |sink: Chunk| agent.tree.events_address(sink));
-    });
-    guarded(|agent| {
-        let new = agent.new_chunk(root.cast_unsigned(), end.cast_unsigned());
-        address = new.unwrap_or(address);
-    });
+    if root != 0 {
+        // What is written into this chunk is lost. It is used if the function behind it panics.
+        guarded(|agent| {
+            let sink = agent.order.as_ref().map(Order::sink);
+            address = sink.map_or(0, |sink: Chunk| agent.tree.events_address(sink));
+        });
+        guarded(|agent| {
+            let new = agent.new_chunk(root.cast_unsigned(), end.cast_unsigned());
+            address = new.unwrap_or(address);
+        });
+    }
     address.cast_signed()
 }
 
@@ -131,7 +148,9 @@ impl Agent {
                 counted: options.counted,
                 intrinsics: Intrinsics::Leaves,
                 start: None,
+                within: options.within.clone(),
             },
+            include: options.include.clone(),
             has_class_files: options.class_files || options.counted.has_blocks(),
             next: Mutex::new(Some(MethodNumber::FIRST)),
             has_begun: AtomicBool::new(false),
@@ -147,21 +166,8 @@ impl Agent {
 
     /// Defines the class that the rewritten classes call. No bytecode has run. Returns false if the VM refuses it.
     pub(crate) fn define_runtime(&self, jni: Jni) -> bool {
-        let class = runtime_class(TreeAddress(self.tree.address()), self.plan.counted);
-        let Some(class) = jni.define_boot_class(names::CELL, &class) else {
-            return false;
-        };
-        let function: NewChunk = new_chunk;
-        // SAFETY: the handle is this thread's, and the function has the type of a static method with this descriptor.
-        self.order.is_none()
-            || unsafe {
-                jni.register_native(
-                    class,
-                    names::NEW_CHUNK,
-                    names::NEW_CHUNK_TYPE,
-                    function as *const c_void,
-                )
-            }
+        let class = runtime_class(TreeAddress(self.tree.address()), &self.plan);
+        jni.define_boot_class(names::CELL, &class).is_some()
     }
 
     /// Finds what needs classes of the VM.
@@ -177,6 +183,12 @@ impl Agent {
 
     /// Returns the rewritten bytes of a class, which are described in the tables. None: the class stays as it is.
     pub(crate) fn rewrite(&self, class: &LoadedClass<'_>) -> Option<Vec<u8>> {
+        if !class.name.is_none_or(|name| self.includes(name)) {
+            return match class.is_thread() {
+                true => thread_class(class.bytes).ok(),
+                false => None,
+            };
+        }
         let rewritten = match self.number_methods(class) {
             Ok(rewritten) => rewritten,
             Err(NotRewritten::Runtime) => return None,
@@ -188,6 +200,9 @@ impl Agent {
                 return None;
             }
         };
+        if !self.includes(&rewritten.class) {
+            return None;
+        }
         let record = ClassRecord {
             is_boot: class.is_boot,
             name: rewritten.class,
@@ -198,6 +213,11 @@ impl Agent {
         // A class that is not described must not be counted.
         self.append(&Record::Class(record))
             .then_some(rewritten.bytes)
+    }
+
+    fn includes(&self, class: &str) -> bool {
+        let mut patterns = self.include.iter();
+        self.include.is_empty() || patterns.any(|pattern| pattern.matches(class))
     }
 
     /// Returns the class file as the tables have it.
@@ -211,9 +231,7 @@ impl Agent {
     fn number_methods(&self, class: &LoadedClass<'_>) -> Result<Rewritten, NotRewritten> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let first = (*next).ok_or(NotRewritten::NoNumbers)?;
-        let rewritten = match class.is_boot
-            && class.name.map(str::as_bytes) == Some(names::THREAD.to_bytes())
-        {
+        let rewritten = match class.is_thread() {
             true => rewrite(&thread_class(class.bytes)?, &self.plan, first)?,
             false => rewrite(class.bytes, &self.plan, first)?,
         };
@@ -241,8 +259,10 @@ impl Agent {
         };
         // SAFETY: gettid(2) has no conditions.
         let tid = u32::try_from(unsafe { libc::gettid() }).unwrap_or(0);
+        let add = || self.tree.add_root(tid);
+        let is_counted = self.plan.within.is_none();
         // SAFETY: the handle is of a thread, in the thread that the VM passed it to.
-        let Some(root) = (unsafe { cells.root_of(jni, thread, || self.tree.add_root(tid)) }) else {
+        let Some(root) = (unsafe { cells.root_of(jni, thread, is_counted, add) }) else {
             return;
         };
         self.append(&Record::Thread(ThreadRecord {
@@ -335,7 +355,8 @@ impl Cells {
         }
     }
 
-    /// Returns the address of a thread's root. If it has none, `add` makes it. None if there is no room.
+    /// Returns the address of a thread's root. If it has none, `add` makes it, and the thread's next call is counted below it if `is_counted`.
+    /// None if there is no room.
     ///
     /// # Safety
     ///
@@ -344,6 +365,7 @@ impl Cells {
         self,
         jni: Jni,
         thread: Handle,
+        is_counted: bool,
         add: impl FnOnce() -> Option<Root>,
     ) -> Option<u64> {
         // SAFETY: the caller promises the thread; the fields are those of its class and of its cell's.
@@ -365,7 +387,9 @@ impl Cells {
         // SAFETY: as above. The cell is complete before the thread has it.
         unsafe {
             jni.set_long_value(cell, self.root, slot);
-            jni.set_long_value(cell, self.slot, slot);
+            if is_counted {
+                jni.set_long_value(cell, self.slot, slot);
+            }
             jni.set_object_value(thread, self.of_thread, cell);
             jni.delete(cell);
         }

@@ -2,19 +2,31 @@
 
 use std::{fmt, num::ParseIntError, path::PathBuf};
 
-use varid_instrument::Counted;
+use varid_instrument::{ClassPattern, Counted, MethodPattern};
 
 /// The values of [`Options::class_files`].
 const CLASSES: &str = "classes";
 const NO_CLASSES: &str = "none";
 
+/// Stands for a comma in [`Options::within`].
+const COMMA: &str = "|";
+/// Separates the patterns of [`Options::include`].
+const AND: &str = ":";
+
 /// What a VM counts, and where.
 ///
 /// ```
 /// use varid_exact_agent::Options;
-/// use varid_instrument::Counted;
+/// use varid_instrument::{ClassPattern, Counted, MethodPattern};
 ///
-/// let options = Options { counted: Counted::Blocks, bytes: 1 << 20, class_files: true, folder: "/tmp/a, b".into() };
+/// let options = Options {
+///     counted: Counted::Blocks,
+///     bytes: 1 << 20,
+///     class_files: true,
+///     within: Some(MethodPattern::new("App.run(int,int)")),
+///     include: ["org.example.*", "App"].map(ClassPattern::new).to_vec(),
+///     folder: "/tmp/a, b".into(),
+/// };
 /// assert_eq!(Options::parse(&options.to_string()), Ok(options));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +37,10 @@ pub struct Options {
     pub bytes: u64,
     /// Whether the tables have the class files. They do if blocks are counted.
     pub class_files: bool,
+    /// The method in whose extent calls are counted. None: all are.
+    pub within: Option<MethodPattern>,
+    /// The classes that are counted. Empty: all are.
+    pub include: Vec<ClassPattern>,
     /// The folder in which each VM makes its files.
     pub folder: PathBuf,
 }
@@ -32,7 +48,7 @@ pub struct Options {
 /// What is wrong with the agent's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionsError {
-    /// They are not four values, separated by commas.
+    /// They are not six values, separated by commas.
     Shape,
     /// The first one is none of `calls`, `blocks` and `order`.
     Counted,
@@ -45,7 +61,9 @@ pub enum OptionsError {
 impl fmt::Display for OptionsError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shape => out.write_str("the options are not COUNTED,BYTES,CLASSES,FOLDER"),
+            Self::Shape => {
+                out.write_str("the options are not COUNTED,BYTES,CLASSES,WITHIN,INCLUDE,FOLDER")
+            }
             Self::Counted => {
                 out.write_str("what is counted is none of 'calls', 'blocks' and 'order'")
             }
@@ -66,8 +84,8 @@ impl Options {
     ///
     /// They have another form.
     pub fn parse(text: &str) -> Result<Self, OptionsError> {
-        let parts: Vec<_> = text.splitn(4, ',').collect();
-        let [counted, bytes, class_files, folder] = parts[..] else {
+        let parts: Vec<_> = text.splitn(6, ',').collect();
+        let [counted, bytes, class_files, within, include, folder] = parts[..] else {
             return Err(OptionsError::Shape);
         };
         Ok(Self {
@@ -83,6 +101,12 @@ impl Options {
                 NO_CLASSES => false,
                 _ => return Err(OptionsError::ClassFiles),
             },
+            within: (!within.is_empty()).then(|| MethodPattern::new(&within.replace(COMMA, ","))),
+            include: include
+                .split(AND)
+                .filter(|pattern| !pattern.is_empty())
+                .map(ClassPattern::new)
+                .collect(),
             folder: folder.into(),
         })
     }
@@ -100,7 +124,14 @@ impl fmt::Display for Options {
             false => NO_CLASSES,
         };
         let (bytes, folder) = (self.bytes, self.folder.display());
-        write!(out, "{counted},{bytes},{class_files},{folder}")
+        let within = self.within.as_ref().map_or("", MethodPattern::as_str);
+        let within = within.replace(',', COMMA);
+        let include: Vec<_> = self.include.iter().map(ClassPattern::as_str).collect();
+        let include = include.join(AND);
+        write!(
+            out,
+            "{counted},{bytes},{class_files},{within},{include},{folder}"
+        )
     }
 }
 
@@ -110,14 +141,14 @@ mod tests {
 
     #[test]
     fn a_wrong_option_is_named() {
-        assert_eq!(Options::parse("calls,1,none"), Err(OptionsError::Shape));
-        assert_eq!(Options::parse("all,1,none,/"), Err(OptionsError::Counted));
+        assert_eq!(Options::parse("calls,1,none,,"), Err(OptionsError::Shape));
+        assert_eq!(Options::parse("all,1,none,,,/"), Err(OptionsError::Counted));
         assert!(matches!(
-            Options::parse("calls,x,none,/"),
+            Options::parse("calls,x,none,,,/"),
             Err(OptionsError::Bytes(_))
         ));
         assert_eq!(
-            Options::parse("calls,1,all,/"),
+            Options::parse("calls,1,all,,,/"),
             Err(OptionsError::ClassFiles)
         );
     }

@@ -176,6 +176,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn events_are_lost_when_there_is_no_room_for_a_chunk() {
+        let path = std::env::temp_dir().join(format!("varid-order-{}", std::process::id()));
+        // The chunk for lost events, and two others.
+        let tree = TreeFile::create(&path.with_extension("tree"), 3 << 14).unwrap();
+        let order = Order::create(&path, &tree).unwrap();
+        let [one, other] = [7, 8].map(|root| order.renew(&tree, root, None));
+        assert_eq!(
+            [one, other].map(|chunk| tree.filling_of(chunk)),
+            [(7, 1), (8, 2)]
+        );
+        // A thread that ends makes room for another one.
+        order.end(&tree, other);
+        assert_eq!(order.renew(&tree, 9, None), other);
+        assert!(!tree.has_lost_events());
+        assert_eq!(order.renew(&tree, 10, None), order.sink());
+        assert!(tree.has_lost_events());
+        // What a thread has from then on is lost, too.
+        assert_eq!(order.renew(&tree, 7, Some(one)), order.sink());
+        assert_eq!(order.renew(&tree, 7, Some(order.sink())), order.sink());
+        assert_eq!(tree.filling_of(one), (7, 1));
+        for file in [path.with_extension("tree"), path] {
+            std::fs::remove_file(file).unwrap();
+        }
+    }
+
+    #[test]
     fn a_head_is_read_as_it_was_written() {
         let head = Head {
             root: u64::MAX - 7,

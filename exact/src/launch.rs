@@ -60,13 +60,15 @@ mod tests {
                 counted: Counted::Calls,
                 bytes: 64,
                 class_files: false,
+                within: None,
+                include: Vec::new(),
                 folder: folder.into(),
             };
             tool_options(Path::new("/a b/agent.so"), &options)
         };
         let (_, options) = value("/c d").unwrap();
         assert!(
-            options.ends_with("\"-agentpath:/a b/agent.so=calls,64,none,/c d\""),
+            options.ends_with("\"-agentpath:/a b/agent.so=calls,64,none,,,/c d\""),
             "{options}"
         );
         assert!(value("/c\"d").is_err());

@@ -34,6 +34,7 @@ fn main() {
             name: "main".to_owned(),
             descriptor: "([Ljava/lang/String;)V".to_owned(),
         }),
+        within: None,
     };
     let mut files = Vec::new();
     class_files(from, &mut files);
@@ -72,7 +73,7 @@ fn main() {
         let tree = u64::from_str_radix(tree.trim_start_matches("0x"), 16).unwrap();
         write(
             &to.join(runtime::CLASS).with_extension("class"),
-            &runtime_class(TreeAddress(tree), plan.counted),
+            &runtime_class(TreeAddress(tree), &plan),
         );
     }
     println!(

@@ -45,11 +45,14 @@ impl Inserter<'_, '_, '_> {
         let has_blocks = !blocks.is_empty();
         match self.request.counted {
             None => self.to.leaf_entry()?,
-            Some(_) => self.to.entry(NodeShape {
-                method: self.request.number,
-                sites: u16::try_from(sites.len()).unwrap_or(u16::MAX),
-                counters: has_blocks.then(|| counters(blocks)),
-            })?,
+            Some(_) => {
+                let node = NodeShape {
+                    method: self.request.number,
+                    sites: u16::try_from(sites.len()).unwrap_or(u16::MAX),
+                    counters: has_blocks.then(|| counters(blocks)),
+                };
+                self.to.entry(node, self.request.is_extent)?;
+            }
         }
         let entry = self.offset();
         let mut before = Vec::with_capacity(self.instructions.list.len());

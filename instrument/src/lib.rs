@@ -25,6 +25,7 @@
 //! | exception that leaves a block, caught by the method or not | an abort record with the bci: the instructions after it were not executed. The one that throws is counted |
 //! | exception out of `super()` or `this()` | no abort record in the calling constructor, because no handler can cover that call: it equals the callee's exceptions that were not caught. The cell keeps the site's slot until the caller's caller sets it |
 //! | `StackOverflowError` while the entry is executed | the call is not counted |
+//! | call outside the extent of [`Plan::within`] | none: the cell has no slot, and only the entry of that method sets one |
 //! | no room for a node | the call and all below it are counted together in the header as folded |
 //!
 //! Bytecodes that a context executed are, for each block, its executions times its instructions, less what abort records say.
@@ -42,6 +43,7 @@
 //! |---|---|
 //! | how is a tree laid out in memory | [`node`] |
 //! | what is counted | `plan` |
+//! | which methods and classes does a name select | `pattern` |
 //! | what is reported of a class and its methods | `table` |
 //! | why is a class not rewritten | `error` |
 //! | how is a class rewritten | `rewrite` |
@@ -68,6 +70,7 @@
 //!     counted: Counted::Blocks,
 //!     intrinsics: Intrinsics::Leaves,
 //!     start: None,
+//!     within: None,
 //! };
 //! let error = rewrite(b"\xca\xfe\xba\xbe\0\0\0\x46", &plan, MethodNumber::FIRST).unwrap_err();
 //! assert_eq!(error, NotRewritten::Version(70));
@@ -89,6 +92,7 @@ mod layout;
 mod method;
 pub mod node;
 mod order;
+mod pattern;
 mod plan;
 mod request;
 mod rewrite;
@@ -99,6 +103,7 @@ mod table;
 mod tests;
 
 pub use error::NotRewritten;
+pub use pattern::{ClassPattern, MethodPattern};
 pub use plan::{Counted, Intrinsics, Plan};
 pub use rewrite::rewrite;
 pub use runtime::{TreeAddress, runtime_class, thread_class};

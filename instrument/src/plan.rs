@@ -1,6 +1,6 @@
 //! What is counted?
 
-use crate::MethodReference;
+use crate::{MethodPattern, MethodReference};
 
 /// What the rewritten code counts, the same for all classes of a VM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub struct Plan {
     /// The method whose first call begins recording in the whole VM, such as `main`. None: the agent calls
     /// [`BEGIN`](crate::runtime::BEGIN).
     pub start: Option<MethodReference>,
+    /// The method in whose dynamic extent calls are recorded, on each thread: from its entry to its exit. None: all calls are.
+    pub within: Option<MethodPattern>,
 }
 
 /// The depth of detail.

@@ -11,6 +11,8 @@ pub(crate) struct Request<'m> {
     pub(crate) counted: Option<Counted>,
     /// Recording begins at its first call.
     pub(crate) starts: bool,
+    /// Its calls are recorded wherever it is called: recording is restricted to its dynamic extent.
+    pub(crate) is_extent: bool,
     /// Its frames are checked by the type checker: the class has version 50 or above.
     pub(crate) has_frames: bool,
     /// The bytes that its code and frames may take.

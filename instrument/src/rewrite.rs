@@ -113,6 +113,10 @@ fn rewrite_method(
             .start
             .as_ref()
             .is_some_and(|start| names(start, file, &table)),
+        is_extent: plan.within.as_ref().is_some_and(|within| {
+            let class = crate::class::modified_utf8(file.name);
+            within.matches(&class, &table.name, &table.descriptor)
+        }),
         has_frames: file.major >= 50,
         budget,
         access: method.access,

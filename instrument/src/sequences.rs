@@ -20,6 +20,8 @@
 //! | return | `cell.slot = caller` |
 //! | exception that leaves the method | `VaridTree.abort(here, bci)` with block counters; `cell.slot = caller`; `athrow` |
 //!
+//! The entry of the method to whose extent recording is restricted calls `enterWithin` instead of `enter`.
+//!
 //! A leaf's entry is `cell = VaridTree.current(); caller = cell.slot; cell.slot = LEAF`, and its exits are the same.
 
 use crate::assembler::{Assembler, Local};
@@ -28,7 +30,7 @@ use crate::error::Result;
 use crate::frames::Added;
 use crate::runtime::{
     ABORT, ABORT_TYPE, BEGIN, CLASS, COUNT, COUNT_IN_ORDER, COUNT_IN_ORDER_TYPE, COUNT_TYPE,
-    CURRENT, CURRENT_TYPE, ENTER, ENTER_TYPE, LEAF_SLOT, SLOT,
+    CURRENT, CURRENT_TYPE, ENTER, ENTER_TYPE, ENTER_WITHIN, LEAF_SLOT, SLOT,
 };
 use crate::{Bci, MethodNumber, node};
 
@@ -145,7 +147,7 @@ impl<'a, 'c> Sequences<'a, 'c> {
     }
 
     /// The entry of a method that is counted.
-    pub(crate) fn entry(&mut self, node: NodeShape) -> Result<()> {
+    pub(crate) fn entry(&mut self, node: NodeShape, is_extent: bool) -> Result<()> {
         self.enter_frame()?;
         self.to.load_reference(self.locals.cell);
         self.to.load_long(self.locals.caller);
@@ -154,8 +156,9 @@ impl<'a, 'c> Sequences<'a, 'c> {
         self.to.int(node.bytes_below())?;
         self.to
             .int(i32::try_from(node.bytes_above()).unwrap_or(i32::MAX))?;
+        let enter = if is_extent { ENTER_WITHIN } else { ENTER };
         self.to
-            .call(opcode::INVOKESTATIC, CLASS, ENTER, ENTER_TYPE)?;
+            .call(opcode::INVOKESTATIC, CLASS, enter, ENTER_TYPE)?;
         if let Some(here) = self.locals.here {
             self.to.store_long(here);
         }

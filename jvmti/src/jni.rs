@@ -29,7 +29,6 @@ mod number {
     pub const NEW_BYTE_ARRAY: usize = 176;
     pub const GET_BYTE_ARRAY_REGION: usize = 200;
     pub const SET_BYTE_ARRAY_REGION: usize = 208;
-    pub const REGISTER_NATIVES: usize = 215;
     pub const EXCEPTION_CHECK: usize = 228;
 }
 
@@ -130,32 +129,6 @@ impl Jni {
         };
         self.clear_exception();
         Handle::new(class)
-    }
-
-    /// Gives a native method of a class its function. Returns false if the class has no such method; the exception is cleared.
-    ///
-    /// # Safety
-    ///
-    /// `class` is a handle of a class, valid in this thread. `function` has the type of the method.
-    #[must_use]
-    pub unsafe fn register_native(
-        self,
-        class: Handle,
-        name: &CStr,
-        descriptor: &CStr,
-        function: *const c_void,
-    ) -> bool {
-        /// `JNINativeMethod`: name, descriptor, function.
-        type Method = [*const c_void; 3];
-        type Register = unsafe extern "system" fn(RawJni, *mut c_void, *const Method, i32) -> i32;
-        let method: Method = [name.as_ptr().cast(), descriptor.as_ptr().cast(), function];
-        // SAFETY: the environment is this thread's, the texts end with zeros, and the caller promises the rest.
-        let result = unsafe {
-            let register = crate::table::function::<Register>(self.0, number::REGISTER_NATIVES);
-            register(self.0, class.as_raw(), &raw const method, 1)
-        };
-        self.clear_exception();
-        result == 0
     }
 
     /// Finds a class of the boot loader. None if there is none; the exception is cleared.

@@ -20,6 +20,14 @@ pub struct ExactArgs {
     /// implied.
     #[arg(long)]
     pub call_order: bool,
+    /// Count only within calls of this method, on each thread: org.example.App.run, with its parameters behind it if it is overloaded. A part of the
+    /// name behind a dot suffices [default: all calls from main on].
+    #[arg(long, value_name = "METHOD", value_parser = parse_name)]
+    pub within: Option<String>,
+    /// Count only the methods of these classes: org.example.App, or org.example.* for all whose names begin so. Can be given several times. What others call
+    /// hangs below the call of them [default: all classes].
+    #[arg(long, value_name = "CLASSES", value_parser = parse_name)]
+    pub include: Vec<String>,
     /// Write the class files of all VMs into this folder, which must be empty, as they were loaded. Classes with the same name that several loaders
     /// have defined are in its folders 2, 3 and so on.
     #[arg(long, value_name = "DIR")]
@@ -28,6 +36,15 @@ pub struct ExactArgs {
     /// further contexts are counted as such only [default: 1G, or half of what is free].
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub nodes: Option<u64>,
+}
+
+/// Checks the name of a method or of classes, which becomes a part of the options of a VM.
+fn parse_name(text: &str) -> Result<String, String> {
+    let is_foreign = |letter: char| letter.is_whitespace() || "\"\'|:;/".contains(letter);
+    match text.is_empty() || text.contains(is_foreign) {
+        true => Err(format!("'{text}' is not a name such as org.example.App")),
+        false => Ok(text.to_owned()),
+    }
 }
 
 fn parse_bytes(text: &str) -> Result<u64, String> {
@@ -56,6 +73,16 @@ const LEAST: u64 = 64 << 10;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_has_neither_blanks_nor_slashes() {
+        for name in ["App.run(int,byte[])", "org.example.*", "A$B.<init>"] {
+            assert_eq!(parse_name(name).as_deref(), Ok(name));
+        }
+        for wrong in ["", "a b", "org/example/App", "a\"", "(I)V;"] {
+            assert!(parse_name(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn bytes_have_a_suffix_or_none() {

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use varid_exact::{Summary, Vm, free_bytes, read_vms, tool_options, write_classes, write_session};
 use varid_exact_agent::Options;
-use varid_instrument::Counted;
+use varid_instrument::{ClassPattern, Counted, MethodPattern};
 use varid_model::{Rate, perf};
 use varid_recording::{
     EventDesc, Manifest, SampleSource, SessionTarget, SessionWriter, TargetKind,
@@ -70,6 +70,12 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
             (false, false) => Counted::Calls,
         },
         bytes,
+        within: args.within.as_deref().map(MethodPattern::new),
+        include: args
+            .include
+            .iter()
+            .map(|it| ClassPattern::new(it))
+            .collect(),
         class_files: args.dump_classes.is_some(),
         folder: trees.0.clone(),
     };
@@ -99,12 +105,27 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
     }
     let summary = write_session(&mut writer, vms, options.counted, start)?;
     let manifest = writer.manifest_mut();
+    manifest.notes.extend(restrictions(&args));
+    if let Some(within) = args.within.as_ref().filter(|_| summary.calls == 0) {
+        tracing::warn!("no method {within} was called");
+    }
     manifest.duration_ns = monotonic_ns().since(start).as_nanos().try_into()?;
     writer.finish()?;
     sessions::list_elsewhere(&folder, &target)?;
     let is_last = sessions::set_last(&folder);
     report(&summary, &folder, is_last.is_ok());
     Ok(record::code(status))
+}
+
+/// Returns what a reader of the session must know of what was not counted.
+fn restrictions(args: &ExactArgs) -> Vec<String> {
+    let within = args.within.as_ref();
+    let within = within.map(|method| format!("only what runs within calls of {method} is counted"));
+    let include = (!args.include.is_empty()).then(|| {
+        let classes = args.include.join(", ");
+        format!("only the methods of {classes} are counted: other callees and callers are missing")
+    });
+    within.into_iter().chain(include).collect()
 }
 
 /// Writes the class files of VMs. The session is made even if that fails.

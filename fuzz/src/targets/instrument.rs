@@ -12,6 +12,7 @@ pub(super) fn fuzz(bytes: &[u8]) {
             counted,
             intrinsics: Intrinsics::Leaves,
             start: None,
+            within: None,
         };
         bounded(bytes, 512, || rewritten(bytes, &plan));
     }

@@ -26,6 +26,7 @@ pub(crate) const ASTORE_0: u8 = 75;
 pub(crate) const IASTORE: u8 = 79;
 pub(crate) const SASTORE: u8 = 86;
 pub(crate) const AASTORE: u8 = 83;
+pub(crate) const POP2: u8 = 88;
 pub(crate) const DUP: u8 = 89;
 pub(crate) const IADD: u8 = 96;
 pub(crate) const LADD: u8 = 97;

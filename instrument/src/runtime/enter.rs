@@ -71,13 +71,8 @@ impl Tree {
     }
 
     pub(super) fn elsewhere(self, code: &mut Code<'_, '_>) -> Result<()> {
-        let (cell, slot) = (Local(0), Local(1));
-        let (no_leaf, outside, idle, full) = (
-            code.to.label(),
-            code.to.label(),
-            code.to.label(),
-            code.to.label(),
-        );
+        let slot = Local(1);
+        let (no_leaf, outside) = (code.to.label(), code.to.label());
         code.load_long(slot);
         code.constant(LEAF_BELOW)?;
         code.op(opcode::LCMP);
@@ -91,6 +86,39 @@ impl Tree {
         code.to.branch(opcode::IFGE, outside);
         self.fold(code)?;
         code.to.place(outside);
+        match self.is_restricted {
+            true => {
+                code.constant(0)?;
+                code.op(opcode::LRETURN);
+                Ok(())
+            }
+            false => self.enter_below_root(code),
+        }
+    }
+
+    pub(super) fn within(self, code: &mut Code<'_, '_>) -> Result<()> {
+        let (cell, slot) = (Local(0), Local(1));
+        let (known, outside) = (code.to.label(), code.to.label());
+        code.load_long(slot);
+        code.to.branch_by_sign(opcode::IFGT, known);
+        code.load_long(slot);
+        code.constant(NOTHING_BELOW)?;
+        code.op(opcode::LCMP);
+        code.to.branch(opcode::IFGE, outside);
+        code.to.place(known);
+        code.load_reference(cell);
+        code.load_long(slot);
+        code.load_shape();
+        code.call(ENTER, ENTER_TYPE)?;
+        code.op(opcode::LRETURN);
+        code.to.place(outside);
+        self.enter_below_root(code)
+    }
+
+    /// Enters a method that the thread's root calls, and returns from `elsewhere` or `within`.
+    fn enter_below_root(self, code: &mut Code<'_, '_>) -> Result<()> {
+        let (cell, slot) = (Local(0), Local(1));
+        let (idle, full) = (code.to.label(), code.to.label());
         code.get_static(RECORDING, "Z")?;
         code.to.branch(opcode::IFEQ, idle);
         code.load_reference(cell);

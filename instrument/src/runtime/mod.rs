@@ -38,6 +38,7 @@ pub(crate) const CELL_TYPE: &str = "Ljava/lang/VaridTree;";
 pub(crate) const CURRENT: &str = "current";
 pub(crate) const CURRENT_TYPE: &str = "()Ljava/lang/VaridTree;";
 pub(crate) const ENTER: &str = "enter";
+pub(crate) const ENTER_WITHIN: &str = "enterWithin";
 pub(crate) const ENTER_TYPE: &str = "(Ljava/lang/VaridTree;JIII)J";
 pub(crate) const COUNT: &str = "count";
 pub(crate) const COUNT_TYPE: &str = "(JI)V";

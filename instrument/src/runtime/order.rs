@@ -11,7 +11,8 @@
 //! ```
 //!
 //! When a chunk is full, or the thread has none, the runtime class calls its native method [`NEW_CHUNK`] with the address of the thread's root
-//! and the value of [`END`]. The agent keeps the events elsewhere, and returns the address of event 0 of a chunk that has none. So the events of a
+//! and the value of [`END`]. The agent keeps the events elsewhere, and returns the address of event 0 of a chunk that has none. The VM looks for that method's function in the libraries of
+//! agents, by methods that are rewritten themselves: `begin` calls it once, with 0, before anything is recorded. So the events of a
 //! process that is killed are those that the agent has kept, and behind them those in the thread's chunk.
 
 use super::memory::Code;

@@ -4,13 +4,14 @@ use super::builder::{Annotation, ClassBuilder, Member, access};
 use super::memory::{Code, MEMORY, UNSAFE, UNSAFE_TYPE};
 use super::{
     ABORT, ABORT_TYPE, BEGIN, CELL_TYPE, CLASS, COUNT, COUNT_IN_ORDER, COUNT_IN_ORDER_TYPE,
-    COUNT_TYPE, CURRENT, CURRENT_TYPE, ENTER, ENTER_TYPE, ROOT, SLOT, THREAD_CELL, TreeAddress,
+    COUNT_TYPE, CURRENT, CURRENT_TYPE, ENTER, ENTER_TYPE, ENTER_WITHIN, ROOT, SLOT, THREAD_CELL,
+    TreeAddress,
     order::{self, APPEND, APPEND_TYPE},
 };
-use crate::Counted;
 use crate::assembler::Local;
 use crate::class::opcode;
 use crate::error::Result;
+use crate::{Counted, Plan};
 
 const THREAD: &str = "java/lang/Thread";
 
@@ -107,6 +108,15 @@ const WORDS: u16 = 12;
 /// }
 /// ```
 ///
+/// With [`Plan::within`], `enterElsewhere` returns 0 in place of its last five lines, which are those of a further method:
+///
+/// ```java
+///     public static long enterWithin(VaridTree cell, long slot, int method, int below, int above) {
+///         if (slot > 0 || slot < NOTHING_BELOW) return enter(cell, slot, method, below, above);
+///         ...
+///     }
+/// ```
+///
 /// With [`Counted::Order`], `enter` calls `append(cell, node + CALLS)` before it increments that word, and there are these members, which
 /// [`order`](super::order) explains:
 ///
@@ -127,11 +137,14 @@ const WORDS: u16 = 12;
 ///     }
 ///     static native long newChunk(long root, long end);
 /// ```
+///
+/// and `begin` calls `newChunk(0, 0)` before it sets `recording`, so that the VM has found that method.
 #[must_use]
-pub fn runtime_class(tree: TreeAddress, counted: Counted) -> Vec<u8> {
+pub fn runtime_class(tree: TreeAddress, plan: &Plan) -> Vec<u8> {
     let tree = Tree {
         address: i64::try_from(tree.0).unwrap_or(0),
-        counted,
+        counted: plan.counted,
+        is_restricted: plan.within.is_some(),
     };
     // The class has far fewer constants than fit.
     tree.assemble().unwrap_or_default()
@@ -143,6 +156,8 @@ pub(super) struct Tree {
     /// The address of the header.
     pub(super) address: i64,
     counted: Counted,
+    /// Recording is restricted to the extent of a method.
+    pub(super) is_restricted: bool,
 }
 
 impl Tree {
@@ -216,6 +231,9 @@ impl Tree {
         method(private, FIND, FIND_TYPE, outside, Self::find)?;
         method(private, ALLOCATE, ALLOCATE_TYPE, None, Self::allocate)?;
         method(private, ADD, ADD_TYPE, None, Self::add)?;
+        if self.is_restricted {
+            method(public, ENTER_WITHIN, ENTER_TYPE, outside, Self::within)?;
+        }
         if self.has_order() {
             let count = Self::count_in_order;
             method(public, COUNT_IN_ORDER, COUNT_IN_ORDER_TYPE, inline, count)?;
@@ -245,6 +263,18 @@ impl Tree {
         asm.field(opcode::PUTSTATIC, CLASS, MEMORY, UNSAFE_TYPE)?;
         asm.field(opcode::GETSTATIC, CLASS, MEMORY, UNSAFE_TYPE)?;
         asm.call(opcode::INVOKEVIRTUAL, UNSAFE, "fullFence", "()V")?;
+        if self.has_order() {
+            for _ in 0..2 {
+                asm.long(0)?;
+            }
+            asm.call(
+                opcode::INVOKESTATIC,
+                CLASS,
+                order::NEW_CHUNK,
+                order::NEW_CHUNK_TYPE,
+            )?;
+            asm.op(opcode::POP2);
+        }
         asm.int(1)?;
         asm.field(opcode::PUTSTATIC, CLASS, RECORDING, "Z")?;
         code.to.place(begun);

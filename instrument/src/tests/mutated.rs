@@ -46,6 +46,7 @@ proptest! {
             counted,
             intrinsics: Intrinsics::Leaves,
             start: None,
+            within: None,
         };
         if let Ok(first) = rewrite(&class, &plan, MethodNumber::FIRST) {
             let second = rewrite(&first.bytes, &plan, MethodNumber::FIRST);

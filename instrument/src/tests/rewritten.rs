@@ -12,6 +12,7 @@ fn plan(counted: Counted) -> Plan {
         counted,
         intrinsics: Intrinsics::Leaves,
         start: None,
+        within: None,
     }
 }
 

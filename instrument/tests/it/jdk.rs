@@ -67,6 +67,7 @@ impl<'j> Workspace<'j> {
                     name: "main".to_owned(),
                     descriptor: "([Ljava/lang/String;)V".to_owned(),
                 }),
+                within: None,
             },
             next: MethodNumber::FIRST,
             methods: BTreeMap::new(),
@@ -93,7 +94,7 @@ impl<'j> Workspace<'j> {
             .arg(self.jdk.home.join("lib/modules")));
         let module = self.module();
         let count = self.rewrite_folder(&original.join("java.base"), &module);
-        let runtime = runtime_class(TreeAddress(ADDRESS), self.plan.counted);
+        let runtime = runtime_class(TreeAddress(ADDRESS), &self.plan);
         write(
             &module.join(runtime::CLASS).with_extension("class"),
             &runtime,

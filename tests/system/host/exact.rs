@@ -16,7 +16,7 @@ use varid_tests::{
 };
 
 /// The program, and its rounds.
-const PROGRAM: &str = "Contexts";
+pub(crate) const PROGRAM: &str = "Contexts";
 const ROUNDS: &str = "25";
 /// The threads whose calls do not depend on time.
 const THREADS: [&str; 4] = ["main", "worker-0", "worker-1", "worker-2"];
@@ -28,7 +28,7 @@ const PARTS: [(&str, u64); 2] = [
 const NAMES_OFFSET: u64 = 0x1000;
 
 /// Values of contexts, by their thread and frames.
-type Values = BTreeMap<String, u64>;
+pub(crate) type Values = BTreeMap<String, u64>;
 
 /// Returns true if there is nothing to test.
 pub(crate) fn skip() -> bool {
@@ -92,7 +92,7 @@ fn oracle(folder: &Path) -> Result<Values> {
 }
 
 /// Counts the program with varid, which must print what it prints without.
-fn exact(folder: &Path, session: &Path, options: &[&str], java: &[&str]) -> Result<()> {
+pub(crate) fn exact(folder: &Path, session: &Path, options: &[&str], java: &[&str]) -> Result<()> {
     let output = varid(options, session)?
         .arg("--")
         .arg(format!("{JDK}/java"))
@@ -118,7 +118,7 @@ pub(crate) fn varid(options: &[&str], session: &Path) -> Result<Command> {
 }
 
 /// Reads the own contexts of a session: the values of a counter.
-fn read(session: &Path, counter: &str) -> Result<Values> {
+pub(crate) fn read(session: &Path, counter: &str) -> Result<Values> {
     let names = names(session)?;
     let reader = SessionReader::open(session)?;
     let mut threads = Vec::new();
@@ -177,7 +177,7 @@ pub(crate) fn names(session: &Path) -> Result<HashMap<u64, String>> {
     Ok(names)
 }
 
-fn ensure_equal(found: &Values, expected: &Values) -> Result<()> {
+pub(crate) fn ensure_equal(found: &Values, expected: &Values) -> Result<()> {
     let differ = |context: &&String| found.get(*context) != expected.get(*context);
     let all: std::collections::BTreeSet<_> = found.keys().chain(expected.keys()).collect();
     let differ: Vec<_> = all.into_iter().filter(differ).collect();

@@ -3,8 +3,8 @@
 mod annotate;
 mod areas;
 mod attribution;
-mod callgraph;
 mod call_order;
+mod callgraph;
 mod calls;
 #[cfg(target_arch = "x86_64")]
 mod command_line;
@@ -17,6 +17,7 @@ mod dim;
 mod elsewhere;
 mod events;
 mod exact;
+mod exact_restricted;
 mod exports;
 mod held_up;
 mod import;
