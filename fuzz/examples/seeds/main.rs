@@ -7,7 +7,7 @@ mod sessions;
 mod vm;
 
 use libraries::{INLINED, NAMES, compiled, gdb_list, jitdump, stripped};
-use sessions::{contexts, old_counts, session};
+use sessions::{call_order, contexts, old_counts, session};
 use std::path::Path;
 use varid_symbolizer::dex::DexFile;
 use varid_symbolizer::substitute::Substitute;
@@ -189,6 +189,11 @@ fn main() -> Result {
         let version = [u8::from(major > 17)];
         save("nmethod", name, &[&version[..], &code].concat())?;
     }
+    save(
+        "call_order",
+        "events",
+        &call_order(&scratch.path().join("order"))?,
+    )?;
     save("contexts", "old", old_counts().as_bytes())?;
     save(
         "contexts",

@@ -5,9 +5,9 @@ use std::path::Path;
 use varid_fuzz::manifest;
 use varid_model::{Address, CodeUnits, Marker, MonotonicNs, Period, Pid, Precision, Reason, Tid};
 use varid_recording::{
-    CONTEXTS_DATA, ContextCount, ContextCounter, ContextMethod, ContextNode, ContextSite,
-    CounterId, CpuMode, MappingRecord, PERF_DATA, REMAP_BASE, REMAP_SIZE, Sample, SessionRecord,
-    SessionWriter, SiteTarget, ThreadSwitch, TraceCompression,
+    CALL_ORDER_DATA, CONTEXTS_DATA, CallEvent, ContextCount, ContextCounter, ContextMethod,
+    ContextNode, ContextSite, CounterId, CpuMode, MappingRecord, NodeId, PERF_DATA, REMAP_BASE,
+    REMAP_SIZE, Sample, SessionRecord, SessionWriter, SiteTarget, ThreadSwitch, TraceCompression,
 };
 
 /// Makes a recording with every kind of record.
@@ -177,6 +177,25 @@ pub fn contexts(folder: &Path) -> Result<Vec<u8>> {
     contexts.end_process(Pid::new(11), Some("it was killed"))?;
     contexts.finish()?;
     Ok(std::fs::read(folder.join(CONTEXTS_DATA))?)
+}
+
+/// Makes an order of calls with every kind of event, beside contexts that the target has, too.
+pub fn call_order(folder: &Path) -> Result<Vec<u8>> {
+    let session = SessionWriter::create(folder, manifest())?;
+    session.create_contexts(&[])?.finish()?;
+    let mut order = session.create_call_order(1 << 16)?;
+    let (node, start) = (NodeId(300), CodeUnits::new(7));
+    for (tid, incomplete) in [(Some(Tid::new(10)), None), (None, Some("it was killed"))] {
+        order.start_thread(Pid::new(10), tid)?;
+        for _ in 0..3 {
+            order.add(CallEvent::Enter(NodeId(0)))?;
+            order.add(CallEvent::Enter(node))?;
+            order.add(CallEvent::Block { node, start })?;
+        }
+        order.end_thread(incomplete)?;
+    }
+    order.finish()?;
+    Ok(std::fs::read(folder.join(CALL_ORDER_DATA))?)
 }
 
 /// Makes the counts of an old session: those of a method in the session's seed, and of one in the remap range.

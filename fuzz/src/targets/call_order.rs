@@ -35,7 +35,13 @@ fn file(bytes: &[u8]) {
         let threads = order.threads().to_vec();
         let events: Vec<Thread> = threads
             .iter()
-            .map(|thread| order.events(thread).take(1 << 16).map_while(Result::ok).collect())
+            .map(|thread| {
+                order
+                    .events(thread)
+                    .take(1 << 16)
+                    .map_while(Result::ok)
+                    .collect()
+            })
             .collect();
         let mut copy = writer.create_call_order(NODES).expect("a file");
         for (thread, events) in threads.iter().zip(&events) {
@@ -43,7 +49,8 @@ fn file(bytes: &[u8]) {
             for event in events.iter().filter(|event| event.node().0 < NODES) {
                 copy.add(*event).expect("an event");
             }
-            copy.end_thread(thread.incomplete.as_deref()).expect("an end");
+            copy.end_thread(thread.incomplete.as_deref())
+                .expect("an end");
         }
         copy.finish().expect("the file");
         let copied = CallOrder::open(folder.path()).expect("the copy");

@@ -41,7 +41,8 @@ pub(super) fn fuzz(bytes: &[u8]) {
     file(CONTEXTS_DATA, &with_checksums(bytes));
 }
 
-fn with_checksums(bytes: &[u8]) -> Vec<u8> {
+/// Returns a file of chunks with the checksums of its chunks.
+pub(super) fn with_checksums(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let mut at = FILE_HEAD;
     while let Some(chunk) = bytes.get_mut(at..)

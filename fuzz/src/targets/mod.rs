@@ -1,5 +1,6 @@
 //! The fuzz targets, one for each parser of untrusted data.
 
+mod call_order;
 mod calls;
 mod class;
 mod code_info;
@@ -36,7 +37,8 @@ mod walk;
 pub type Target = fn(&[u8]);
 
 /// Every target, by name. Its seeds are in `seeds/NAME`.
-pub const TARGETS: [(&str, Target); 31] = [
+pub const TARGETS: [(&str, Target); 32] = [
+    ("call_order", call_order::fuzz),
     ("calls", calls::fuzz),
     ("class", class::fuzz),
     ("code_info", code_info::fuzz),
