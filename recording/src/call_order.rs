@@ -29,8 +29,8 @@ pub const CALL_ORDER_DATA: &str = "call-order.data";
 /// thrown an exception; at an `Enter`, every call above the node's parent. The calls that are left at a thread's last event return after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallEvent {
-    /// A call of the node's method, from the node's parent. It is also the execution of the method's first block, unless a branch leads to
-    /// that: then a `Block` follows.
+    /// A call of the node's method, from the node's parent. It is also the execution of the method's first block. If a branch leads to that
+    /// block, its executions are `Block` events instead, as those of others are.
     Enter(NodeId),
     /// The execution of another block of the node's method. Not every block has events.
     Block {
