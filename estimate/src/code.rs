@@ -153,7 +153,11 @@ fn instructions(class: &ClassFile<'_>, code: &CodeAttribute<'_>) -> Vec<CodeInst
         list.push(instruction);
     }
     let handlers = code.handlers.iter().map(|handler| i64::from(*handler));
-    for target in decoded.iter().flat_map(Instruction::targets).chain(handlers) {
+    for target in decoded
+        .iter()
+        .flat_map(Instruction::targets)
+        .chain(handlers)
+    {
         let reached = index(target).and_then(|index| list.get_mut(index));
         if let Some(reached) = reached {
             reached.leads = true;

@@ -121,7 +121,9 @@ impl<'t> CostModel<'t> {
 
     fn instruction(&self, instruction: &CodeInstruction) -> PricedInstruction {
         let keys = keys(instruction);
-        let runtime = keys.iter().find(|key| self.target.runtime.contains_key(*key));
+        let runtime = keys
+            .iter()
+            .find(|key| self.target.runtime.contains_key(*key));
         let known = keys.iter().find(|key| self.target.costs.contains_key(*key));
         let rank = |key: Option<&String>| keys.iter().position(|one| Some(one) == key);
         // The most specific form decides.
@@ -129,7 +131,10 @@ impl<'t> CostModel<'t> {
             (Some(runtime), Some(known)) => runtime < known,
             (runtime, _) => runtime.is_some(),
         };
-        if is_runtime && let Some(key) = runtime && let Some(method) = self.runtime(key) {
+        if is_runtime
+            && let Some(key) = runtime
+            && let Some(method) = self.runtime(key)
+        {
             return PricedInstruction {
                 cost: Cost::Known(method.price),
                 transfer: Transfer::Runtime(key.clone()),
@@ -142,9 +147,9 @@ impl<'t> CostModel<'t> {
         };
         let cost = match known {
             Some(key) => Cost::Known(self.fixed(key)),
-            None => self.branch(instruction).unwrap_or_else(|| {
-                Cost::Unknown(keys.first().cloned().unwrap_or_default())
-            }),
+            None => self
+                .branch(instruction)
+                .unwrap_or_else(|| Cost::Unknown(keys.first().cloned().unwrap_or_default())),
         };
         PricedInstruction { cost, transfer }
     }
@@ -154,7 +159,9 @@ impl<'t> CostModel<'t> {
         let name = instruction.name();
         let cost = |form| self.target.costs.get(&format!("{name}{form}")).copied();
         let (taken, not) = (cost("_taken")?, cost("_not")?);
-        instruction.is_condition().then_some(Cost::Branch { taken, not })
+        instruction
+            .is_condition()
+            .then_some(Cost::Branch { taken, not })
     }
 
     /// Returns the cost of `iinc` and by how many bytes its code is longer, if the target's build replaces it.
@@ -175,7 +182,12 @@ impl<'t> CostModel<'t> {
             -128..=127 => ("bipush".to_owned(), 2),
             _ => ("sipush".to_owned(), 3),
         };
-        let parts = [format!("iload{form}"), constant, "iadd".to_owned(), format!("istore{form}")];
+        let parts = [
+            format!("iload{form}"),
+            constant,
+            "iadd".to_owned(),
+            format!("istore{form}"),
+        ];
         let mut sum = Price::ZERO;
         for part in parts {
             match self.target.costs.get(&part) {
@@ -183,7 +195,10 @@ impl<'t> CostModel<'t> {
                 None => return Some((Cost::Unknown(part), 0)),
             }
         }
-        let (before, after) = (if wide { 6 } else { 3 }, local_length * 2 + constant_length + 1);
+        let (before, after) = (
+            if wide { 6 } else { 3 },
+            local_length * 2 + constant_length + 1,
+        );
         Some((Cost::Known(sum), after - before))
     }
 }

@@ -35,7 +35,9 @@ pub enum Error {
         problem: String,
     },
     /// No target has this name.
-    #[error("there is no target '{0}', and no such file: 'varid estimate --targets' lists the targets")]
+    #[error(
+        "there is no target '{0}', and no such file: 'varid estimate --targets' lists the targets"
+    )]
     NoTarget(String),
     /// A setting of the command line is not `KEY=VALUE`.
     #[error("'{0}' is not KEY=VALUE, such as method_cache.size=2K")]

@@ -36,12 +36,12 @@ mod target_file;
 mod within;
 
 pub use code::{CodeInstruction, MethodCode, MethodName, Operand};
-pub use cost_model::{CostModel, PricedInstruction, PricedMethod, Transfer};
+pub use cost_model::{Cost, CostModel, PricedInstruction, PricedMethod, Transfer};
 pub use error::{Error, Result};
 pub use estimate::{CacheAccesses, CacheSummary, Estimate, PlaceCost, Uncosted, estimate};
 pub use method_cache::{Access, CodeId, FifoVariableBlock, Geometry, MethodCache, Words};
 pub use price::Price;
-pub use program::{MethodBody, Program, ProgramNode};
+pub use program::{MethodBody, Program, ProgramMethod, ProgramNode};
 pub use replay::{CacheCharges, Replay};
 pub use settings::Setting;
 pub use shipped::{SHIPPED, ShippedTarget, shipped};

@@ -84,7 +84,9 @@ impl FifoVariableBlock {
     /// Returns the blocks that code of this length occupies.
     fn blocks_of(&self, words: Words) -> usize {
         let whole = words.0.checked_div(self.block_words).unwrap_or_default();
-        usize::try_from(whole).unwrap_or(usize::MAX).saturating_add(1)
+        usize::try_from(whole)
+            .unwrap_or(usize::MAX)
+            .saturating_add(1)
     }
 }
 
@@ -131,12 +133,12 @@ mod tests {
         let mut access = |code, words| cache.access(code, Words(words));
         // Blocks:             0  1  2  3   next
         let expected = [
-            (a, 7, Access::Miss),  // a  -  -  -   1
-            (b, 8, Access::Miss),  // a  b  b  -   3: eight words take two blocks
+            (a, 7, Access::Miss), // a  -  -  -   1
+            (b, 8, Access::Miss), // a  b  b  -   3: eight words take two blocks
             (a, 7, Access::Hit),
             (c, 15, Access::Miss), // c2 b  b  c   1: it goes on in block 0, where a was
             (b, 8, Access::Hit),
-            (a, 7, Access::Miss),  // c2 a  -  c   2: the rest of b has no tag
+            (a, 7, Access::Miss), // c2 a  -  c   2: the rest of b has no tag
             (c, 15, Access::Hit),
             (b, 8, Access::Miss),  // c2 a  b  b   0: over the start of c
             (c, 15, Access::Miss), // c  c  b  b   2: over a
@@ -161,6 +163,9 @@ mod tests {
             word: 4,
         };
         assert_eq!(geometry.block_words(), 16);
-        assert_eq!([0, 1, 4, 5].map(|bytes| geometry.words(bytes).0), [0, 1, 1, 2]);
+        assert_eq!(
+            [0, 1, 4, 5].map(|bytes| geometry.words(bytes).0),
+            [0, 1, 1, 2]
+        );
     }
 }

@@ -42,7 +42,9 @@ impl Setting {
         let wrong = || Error::Setting(text.to_owned());
         let (key, values) = text.split_once('=').ok_or_else(wrong)?;
         let values = values.split(',');
-        values.map(|value| Self::parse(&format!("{key}={value}"))).collect()
+        values
+            .map(|value| Self::parse(&format!("{key}={value}")))
+            .collect()
     }
 
     /// Returns the key: `method_cache.size`.
@@ -99,13 +101,24 @@ mod tests {
     #[test]
     fn a_setting_is_a_key_and_a_value() {
         let mut table = document::parse("t", "[method_cache]\nsize = 1\n").unwrap();
-        for text in ["method_cache.size=2K", "load.hit = 4.5", "cost.iadd={ value = 1 }", "about=x y"] {
+        for text in [
+            "method_cache.size=2K",
+            "load.hit = 4.5",
+            "cost.iadd={ value = 1 }",
+            "about=x y",
+        ] {
             Setting::parse(text).unwrap().apply(&mut table).unwrap();
         }
-        let expected = "about = 'x y'\nmethod_cache.size = 2048\nload.hit = 4.5\ncost.iadd.value = 1";
+        let expected =
+            "about = 'x y'\nmethod_cache.size = 2048\nload.hit = 4.5\ncost.iadd.value = 1";
         assert_eq!(table, document::parse("t", expected).unwrap());
         let inside = Setting::parse("about.x=1").unwrap().apply(&mut table);
-        assert!(inside.unwrap_err().to_string().contains("'about' is a value"));
+        assert!(
+            inside
+                .unwrap_err()
+                .to_string()
+                .contains("'about' is a value")
+        );
         for wrong in ["", "x", "=1", "x=", "x..y=1", ".=1"] {
             assert!(Setting::parse(wrong).is_err(), "{wrong}");
         }

@@ -1,6 +1,6 @@
 //! The targets that varid has.
 
-use std::{fs, path::Path};
+use std::{fs, io, path::Path};
 
 use crate::{
     document::parse,
@@ -62,7 +62,35 @@ impl Target {
     /// # Errors
     ///
     /// It is not TOML, or a value is wrong.
-    pub #[cfg(test)]
+    pub fn parse(file: &str, text: &str) -> Result<Self> {
+        target_file::target(file, &parse(file, text)?)
+    }
+}
+
+/// The largest file that is read, in bytes.
+const MAX_FILE: u64 = 4 << 20;
+
+fn read(name: &str) -> Result<String> {
+    let path = Path::new(name);
+    let looks_like_a_path = name.contains('/') || name.ends_with(".toml");
+    let failed = |source| Error::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = match fs::metadata(path) {
+        Ok(file) => file,
+        Err(_) if !looks_like_a_path => return Err(Error::NoTarget(name.to_owned())),
+        Err(error) => return Err(failed(error)),
+    };
+    let problem = match (file.is_file(), file.len()) {
+        (false, _) => "it is not a file",
+        (true, length) if length > MAX_FILE => "it has more than 4 MB",
+        _ => return fs::read_to_string(path).map_err(failed),
+    };
+    Err(failed(io::Error::other(problem)))
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -33,7 +33,18 @@ pub fn target(file: &str, root: &Table) -> Result<Target> {
         path: String::new(),
         table: root,
     };
-    let known = ["target", "about", "unit", "truth", "sources", "cost", "runtime", "method_cache", "load", "build"];
+    let known = [
+        "target",
+        "about",
+        "unit",
+        "truth",
+        "sources",
+        "cost",
+        "runtime",
+        "method_cache",
+        "load",
+        "build",
+    ];
     top.only(known.iter().chain(&PROVENANCE))?;
     let unit = top.text("unit")?;
     if unit != "cycles" && unit != "ns" {
@@ -67,7 +78,10 @@ pub fn target(file: &str, root: &Table) -> Result<Target> {
     })
 }
 
-fn method_cache(top: &Node<'_>, sources: &BTreeSet<String>) -> Result<Option<MethodCacheParameters>> {
+fn method_cache(
+    top: &Node<'_>,
+    sources: &BTreeSet<String>,
+) -> Result<Option<MethodCacheParameters>> {
     let (cache, load) = match (top.node("method_cache")?, top.node("load")?) {
         (None, None) => return Ok(None),
         (Some(cache), Some(load)) => (cache, load),
@@ -90,16 +104,21 @@ fn method_cache(top: &Node<'_>, sources: &BTreeSet<String>) -> Result<Option<Met
     };
     let block = geometry.blocks.checked_mul(word);
     if block.is_none_or(|block| geometry.size.checked_rem(block) != Some(0)) {
-        return Err(cache.wrong("size", &format!(
-            "{} bytes are not {} blocks of whole words of {word} bytes",
-            geometry.size, geometry.blocks
-        )));
+        return Err(cache.wrong(
+            "size",
+            &format!(
+                "{} bytes are not {} blocks of whole words of {word} bytes",
+                geometry.size, geometry.blocks
+            ),
+        ));
     }
     load.only(["hit", "miss", "invoke_hides", "return_hides", "source"].iter())?;
     load.check_source(load.table, "source", sources)?;
     let miss = load.node("miss")?.ok_or_else(|| load.missing("miss"))?;
     miss.only(["base", "word", "more_words"].iter())?;
-    let returns = load.node("return_hides")?.ok_or_else(|| load.missing("return_hides"))?;
+    let returns = load
+        .node("return_hides")?
+        .ok_or_else(|| load.missing("return_hides"))?;
     returns.only(ResultKind::ALL.map(ResultKind::instruction).iter())?;
     let mut return_hides = BTreeMap::new();
     for kind in ResultKind::ALL {
@@ -167,7 +186,11 @@ impl<'t> Node<'t> {
 
     /// Refuses other keys.
     fn only<'k>(&self, keys: impl Iterator<Item = &'k &'k str> + Clone) -> Result<()> {
-        match self.table.keys().find(|key| keys.clone().all(|known| known != key)) {
+        match self
+            .table
+            .keys()
+            .find(|key| keys.clone().all(|known| known != key))
+        {
             Some(unknown) => {
                 let known: Vec<_> = keys.copied().collect();
                 let problem = format!("varid does not know it; known are {}", known.join(", "));
@@ -204,10 +227,17 @@ impl<'t> Node<'t> {
 
     fn whole(&self, key: &str, least: u32, most: u32) -> Result<u32> {
         let value = self.table.get(key).ok_or_else(|| self.missing(key))?;
-        let number = value.as_integer().and_then(|number| u32::try_from(number).ok());
+        let number = value
+            .as_integer()
+            .and_then(|number| u32::try_from(number).ok());
         number
             .filter(|number| (least..=most).contains(number))
-            .ok_or_else(|| self.wrong(key, &format!("{value} is not a whole number from {least} to {most}")))
+            .ok_or_else(|| {
+                self.wrong(
+                    key,
+                    &format!("{value} is not a whole number from {least} to {most}"),
+                )
+            })
     }
 
     /// Returns a cost: a number that is finite and not negative.
@@ -219,12 +249,16 @@ impl<'t> Node<'t> {
             _ => return Err(self.wrong(key, &format!("{value} is not a number"))),
         };
         if number.is_nan() {
-            return Err(self.wrong(key, "nan is no cost: an instruction without a known cost is left out"));
+            return Err(self.wrong(
+                key,
+                "nan is no cost: an instruction without a known cost is left out",
+            ));
         }
         if number < 0.0 {
-            return Err(self.wrong(key, &format!(
-                "{number} is below 0: an instruction without a known cost is left out"
-            )));
+            return Err(self.wrong(
+                key,
+                &format!("{number} is below 0: an instruction without a known cost is left out"),
+            ));
         }
         if number > MAX_COST {
             return Err(self.wrong(key, &format!("{number} is above {MAX_COST:e}")));
@@ -257,7 +291,10 @@ impl<'t> Node<'t> {
         let keys = self.table.keys().filter(|key| *key != "source");
         let keys: Vec<_> = keys.map(String::as_str).collect();
         match keys.iter().find(|key| !is_instruction(key)) {
-            Some(unknown) => Err(self.wrong(unknown, "it is no instruction of Java's bytecode, nor a form of one")),
+            Some(unknown) => Err(self.wrong(
+                unknown,
+                "it is no instruction of Java's bytecode, nor a form of one",
+            )),
             None => Ok(keys),
         }
     }
@@ -299,14 +336,18 @@ impl<'t> Node<'t> {
             return Err(self.wrong(key, "it is not a table"));
         };
         let result = entry.text("result")?;
-        let result = ResultKind::ALL.into_iter().find(|kind| kind.name() == result);
+        let result = ResultKind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == result);
         let result = result.ok_or_else(|| {
             let names = ResultKind::ALL.map(ResultKind::name).join(", ");
             entry.wrong("result", &format!("it is one of {names}"))
         })?;
         let words = table_words(entry.table.get("words"));
         let words = words.ok_or_else(|| {
-            let problem = format!("it is a number of words from 1 to {MAX_WORDS}, or a list of up to {MAX_CALLS}");
+            let problem = format!(
+                "it is a number of words from 1 to {MAX_WORDS}, or a list of up to {MAX_CALLS}"
+            );
             entry.wrong("words", &problem)
         })?;
         Ok(RuntimeMethod {
@@ -343,10 +384,15 @@ fn is_instruction(key: &str) -> bool {
     };
     let field = |name: &str| name.starts_with("get") || name.starts_with("put");
     let branch = |name: &str| name.starts_with("if");
-    let local = |name: &str| name == "iinc" || name == "ret" || name.ends_with("load") || name.ends_with("store");
-    is_opcode(key) || key == "wide"
-        || has("_ref", &field) || has("_long", &field)
-        || has("_taken", &branch) || has("_not", &branch)
+    let local = |name: &str| {
+        name == "iinc" || name == "ret" || name.ends_with("load") || name.ends_with("store")
+    };
+    is_opcode(key)
+        || key == "wide"
+        || has("_ref", &field)
+        || has("_long", &field)
+        || has("_taken", &branch)
+        || has("_not", &branch)
         || has("_wide", &local)
 }
 
