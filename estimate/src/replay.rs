@@ -160,7 +160,7 @@ impl<'p> Replay<'p> {
             match event? {
                 CallEvent::Enter(node) => self.enter(node),
                 CallEvent::Block { node, start } => {
-                    self.return_to(Some(self.run_by_program(node)));
+                    self.return_to(self.run_by_program(node));
                     let is_run = self.program.node(node).is_some_and(|node| node.is_run);
                     let code = self
                         .program
@@ -206,10 +206,10 @@ impl<'p> Replay<'p> {
             return;
         };
         if !node.is_run {
-            self.return_to(Some(self.run_by_program(id)));
+            self.return_to(self.run_by_program(id));
             return;
         }
-        self.return_to(Some(node.parent));
+        self.return_to(node.parent);
         let caller = node
             .parent
             .zip(node.parent.and_then(|parent| self.program.node(parent)));
@@ -246,10 +246,10 @@ impl<'p> Replay<'p> {
         }
     }
 
-    /// Returns from calls until a context is the innermost one. `Some(None)` or None: from all calls. If the context has not been entered
+    /// Returns from calls until a context is the innermost one. None: from all calls. If the context has not been entered
     /// as far as is known, it is now, without an access of the cache.
-    fn return_to(&mut self, wanted: Option<Option<NodeId>>) {
-        let Some(wanted) = wanted.flatten() else {
+    fn return_to(&mut self, wanted: Option<NodeId>) {
+        let Some(wanted) = wanted else {
             while !self.stack.is_empty() {
                 self.return_once();
             }

@@ -51,11 +51,16 @@ pub fn write(
         .with_context(|| format!("cannot write the session {}", folder.display()))
 }
 
+/// Returns a part of the costs as whole numbers. Their sum in a context is as if only it had been rounded.
 fn values(found: &Estimate, part: impl Fn(Price) -> f64) -> Values {
     let nodes = found.nodes.iter().map(|places| {
-        let costs = places
-            .iter()
-            .map(|place| (Some(place.place.get()), part(place.cost).round() as u64));
+        let (mut exact, mut written) = (0.0, 0_u64);
+        let costs = places.iter().map(|place| {
+            exact += part(place.cost);
+            let value = (exact.round() as u64).saturating_sub(written);
+            written = written.saturating_add(value);
+            (Some(place.place.get()), value)
+        });
         costs.collect()
     });
     nodes.collect()
