@@ -6,7 +6,7 @@ mod summary;
 use super::annotate::class_path;
 use crate::cli::{AssumedCache, EstimateArgs};
 use crate::output;
-use anyhow::bail;
+use anyhow::{Context, bail};
 use std::path::Path;
 use std::process::ExitCode;
 use summary::Summary;
@@ -33,6 +33,9 @@ pub fn run(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     let settings = settings.collect::<Result<Vec<_>, _>>()?;
     let target = Target::named(name, &settings)?;
     let swept = swept(name, &settings, &args.sweep)?;
+    if let Some(output) = args.output.as_deref().filter(|output| output.exists()) {
+        bail!("{} exists: -o takes a new folder", output.display());
+    }
     let folder = args.input.folder()?;
     let session = SessionReader::open(&folder)?;
     let Some(contexts) = session.contexts()? else {
@@ -191,7 +194,10 @@ fn replay(
     priced: &[Option<PricedMethod>],
     geometries: &[Geometry],
 ) -> anyhow::Result<Vec<CacheCharges>> {
-    let Some(order) = CallOrder::open(folder)? else {
+    let order = CallOrder::open(folder).context(
+        "the order of calls cannot be used: record the program again, or --assume-cache hit|miss does without it",
+    )?;
+    let Some(order) = order else {
         return Ok(Vec::new());
     };
     let incomplete = order
