@@ -69,7 +69,7 @@ pub struct CacheCharges {
     /// Accesses that loaded their code.
     pub misses: u64,
     /// By the context and the index of its instruction. None: its returns.
-    pub places: HashMap<(NodeId, Option<usize>), f64>,
+    pub places: BTreeMap<(NodeId, Option<usize>), f64>,
 }
 
 struct Simulated {
@@ -126,7 +126,7 @@ impl<'p> Replay<'p> {
                 total: 0.0,
                 hits: 0,
                 misses: 0,
-                places: HashMap::new(),
+                places: BTreeMap::new(),
             },
         });
         let mut depths: Vec<u32> = Vec::with_capacity(program.nodes.len());

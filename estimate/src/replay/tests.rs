@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use varid_model::CodeUnits;
 use varid_recording::{CallEvent, NodeId};
@@ -150,7 +150,7 @@ fn calls_returns_and_the_runtime_access_caches_in_their_order() {
     let program = two_calls();
     let charges = replay(&program, &[enter(0), enter(1), enter(2)], &[4, 1]);
     // Four blocks: main in 0 and 1, half in 2, the runtime's division in 3. half: 6 + 3 * 2 - 10, the division: 6 + 4 * 2 - 10.
-    let expected = HashMap::from([((NodeId(0), Some(0)), 2.0), ((NodeId(1), Some(1)), 4.0)]);
+    let expected = BTreeMap::from([((NodeId(0), Some(0)), 2.0), ((NodeId(1), Some(1)), 4.0)]);
     assert_eq!(charges[0].places, expected);
     assert_eq!(
         (charges[0].total, charges[0].misses, charges[0].hits),
@@ -218,7 +218,7 @@ fn only_what_is_priced_is_charged() {
     let charges = replay(&program, &[enter(0), enter(1), enter(2)], &[4]);
     assert_eq!(
         charges[0].places,
-        HashMap::from([((NodeId(1), Some(1)), 4.0)])
+        BTreeMap::from([((NodeId(1), Some(1)), 4.0)])
     );
 }
 

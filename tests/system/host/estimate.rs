@@ -205,8 +205,8 @@ fn without_the_order_of_calls_an_estimate_is_an_interval() -> Result<()> {
         found["cycles"].is_null() && number(&found, "low")? < number(&found, "high")?,
         "{found}"
     );
-    for (measure, key) in [("all hits", "low"), ("all misses", "high")] {
-        let measure = format!("cycles (jop-2011), {measure}");
+    for (measure, key) in [("least", "low"), ("most", "high")] {
+        let measure = format!("{measure} cycles (jop-2011)");
         let mut report = testbed()?.varid();
         report.args([
             "report",

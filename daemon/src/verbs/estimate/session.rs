@@ -23,8 +23,8 @@ pub fn write(
     let columns = match is_interval {
         false => vec![(name.clone(), values(found, |price| price.value))],
         true => vec![
-            (format!("{name}, all hits"), values(found, low)),
-            (format!("{name}, all misses"), values(found, high)),
+            (format!("least {name}"), values(found, low)),
+            (format!("most {name}"), values(found, high)),
         ],
     };
     let added = columns.iter().map(|(name, values)| AddedCounter {
