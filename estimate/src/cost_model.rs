@@ -195,11 +195,11 @@ impl<'t> CostModel<'t> {
                 None => return Some((Cost::Unknown(part), 0)),
             }
         }
-        let (before, after) = (
-            if wide { 6 } else { 3 },
-            local_length * 2 + constant_length + 1,
-        );
-        Some((Cost::Known(sum), after - before))
+        let before: i32 = if wide { 6 } else { 3 };
+        let after = [local_length, constant_length, 1, local_length]
+            .iter()
+            .sum::<i32>();
+        Some((Cost::Known(sum), after.saturating_sub(before)))
     }
 }
 
@@ -211,5 +211,84 @@ fn keys(instruction: &CodeInstruction) -> Vec<String> {
         Operand::Field(b'L' | b'[') => vec![format!("{name}_ref"), name.to_owned()],
         Operand::Field(b'J' | b'D') => vec![format!("{name}_long"), name.to_owned()],
         _ => vec![name.to_owned()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use varid_model::CodeUnits;
+
+    fn code(instructions: &[(u8, Operand)], length: u32, is_synchronized: bool) -> MethodCode {
+        let places = 0_u32..;
+        let instructions = instructions.iter().zip(places);
+        let instructions = instructions.map(|((opcode, operand), place)| CodeInstruction {
+            place: CodeUnits::new(place),
+            opcode: *opcode,
+            operand: operand.clone(),
+            leads: false,
+            falls_through: true,
+            target: None,
+            ways: 1,
+        });
+        MethodCode {
+            instructions: instructions.collect(),
+            length,
+            is_synchronized,
+        }
+    }
+
+    fn increment(local: u16, by: i16, wide: bool) -> (u8, Operand) {
+        (0x84, Operand::Increment { local, by, wide })
+    }
+
+    /// Returns the costs of instructions, and the words of their method.
+    fn priced(target: &Target, code: &MethodCode) -> (Vec<Cost>, u32) {
+        let priced = CostModel::new(target).price(code);
+        let costs = priced.instructions.into_iter().map(|one| one.cost);
+        (costs.collect(), priced.words.0)
+    }
+
+    fn known(cycles: f64) -> Cost {
+        Cost::Known(Price::exact(cycles))
+    }
+
+    #[test]
+    fn an_increment_costs_what_the_build_makes_of_it() {
+        let mut target = Target::named("jop-2011", &[]).unwrap();
+        let increments = [
+            increment(1, 1, false),
+            increment(7, -100, false),
+            increment(3, 1000, true),
+        ];
+        // iload_1 iconst_1 iadd istore_1; iload bipush iadd istore; iload_3 sipush iadd istore_3: 4, 7 and 6 bytes for 3, 3 and 6.
+        let code = code(&increments, 12, false);
+        let expected = [4.0, 2.0 + 2.0 + 1.0 + 2.0, 1.0 + 3.0 + 1.0 + 1.0].map(known);
+        assert_eq!(priced(&target, &code), (expected.to_vec(), 5));
+        target.build.increment = IncrementCode::Keep;
+        let unknown = Cost::Unknown("iinc_wide".to_owned());
+        let expected = vec![known(8.0), known(8.0), unknown];
+        assert_eq!(priced(&target, &code), (expected, 3));
+    }
+
+    #[test]
+    fn a_synchronized_method_has_the_instructions_of_its_monitor() {
+        let target = Target::named("jop-2011", &[]).unwrap();
+        let code = code(&[(0xb1, Operand::None)], 1, true);
+        // return, and aload_0 with monitorexit in front; two bytes at the entry, and two here.
+        assert_eq!(priced(&target, &code), (vec![known(21.0 + 1.0 + 20.0)], 2));
+        let entry = CostModel::new(&target).price(&code).entry;
+        assert_eq!(entry, Price::exact(1.0 + 19.0));
+    }
+
+    #[test]
+    fn the_most_specific_form_decides() {
+        let target = Target::named("jop-2011", &[]).unwrap();
+        let fields = [b'I', b'J', b'L', b'['].map(|kind| (0xb5, Operand::Field(kind)));
+        let code = code(&fields, 12, false);
+        let expected = [12.0, 32.0, 200.0, 200.0].map(known);
+        assert_eq!(priced(&target, &code).0, expected);
+        let transfer = &CostModel::new(&target).price(&code).instructions[2].transfer;
+        assert_eq!(*transfer, Transfer::Runtime("putfield_ref".to_owned()));
     }
 }

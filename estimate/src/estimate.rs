@@ -382,7 +382,7 @@ fn notes(program: &Program, target: &Target, priced: &[Option<PricedMethod>]) ->
             .and_then(Option::as_ref)
             .map(|priced| priced.words);
         if let (Some(words), Some(cache)) = (words, &target.method_cache)
-            && words.0 > cache.geometry.size / cache.geometry.word.max(1)
+            && words >= cache.geometry.words(cache.geometry.size)
         {
             too_long.insert(node.method);
         }
@@ -400,4 +400,56 @@ fn notes(program: &Program, target: &Target, priced: &[Option<PricedMethod>]) ->
         ));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::{CodeInstruction, Operand};
+
+    /// A condition at 0 that leads to 2, with so many ways to the instruction behind it and to its target.
+    fn cost(ways: [u32; 2], executions: [u64; 3]) -> Price {
+        let instruction = |place: u32, ways, target| CodeInstruction {
+            place: CodeUnits::new(place),
+            opcode: 0x99,
+            operand: Operand::None,
+            leads: true,
+            falls_through: true,
+            target,
+            ways,
+        };
+        let code = MethodCode {
+            instructions: vec![
+                instruction(0, 1, Some(2)),
+                instruction(1, ways[0], None),
+                instruction(2, ways[1], None),
+            ],
+            length: 3,
+            is_synchronized: false,
+        };
+        let node = ProgramNode {
+            method: 0,
+            parent: None,
+            site: None,
+            calls: 1,
+            executions: executions.iter().copied().enumerate().collect(),
+            is_leaf: false,
+            is_run: true,
+            is_priced: true,
+        };
+        let (taken, not) = (Price::exact(10.0), Price::exact(1.0));
+        branch(&code, &node, 0, executions[0], taken, not)
+    }
+
+    #[test]
+    fn how_often_a_branch_is_taken_follows_from_counts_or_is_between() {
+        // 7 of 10 go on behind it.
+        assert_eq!(cost([1, 2], [10, 7, 99]), Price::exact(37.0));
+        assert_eq!(cost([2, 1], [10, 99, 3]), Price::exact(37.0));
+        let between = cost([2, 2], [10, 99, 99]);
+        assert_eq!(
+            (between.low, between.value, between.high),
+            (10.0, 55.0, 100.0)
+        );
+    }
 }

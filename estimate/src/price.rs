@@ -1,6 +1,6 @@
 //! A number with the bounds within which it is known.
 
-/// A cost in the target's unit: cycles or nanoseconds. `low <= value <= high`, all finite and not negative.
+/// A cost in the target's unit: cycles or nanoseconds. `low <= value <= high`, not negative; only `high` may be infinite.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Price {
     /// The lower bound.
@@ -38,6 +38,10 @@ impl Price {
     /// Returns the cost of so many executions.
     #[must_use]
     pub fn times(self, count: u64) -> Self {
+        // Nothing of what has no bound is nothing.
+        if count == 0 {
+            return Self::ZERO;
+        }
         // Counts above 2^53 lose their last bits, far below what a cost is known to.
         let count = count as f64;
         Self {

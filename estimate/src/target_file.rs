@@ -312,9 +312,11 @@ impl<'t> Node<'t> {
         entry.only(["value", "low", "high"].iter().chain(&NOTES).chain(more))?;
         entry.check_source(table, "source", sources)?;
         let value = entry.cost("value")?;
-        let bound = |key| match table.contains_key(key) {
-            true => entry.cost(key),
-            false => Ok(value),
+        let bound = |key| match table.get(key) {
+            // A measurement may have no upper bound.
+            Some(Value::Float(bound)) if key == "high" && *bound == f64::INFINITY => Ok(*bound),
+            Some(_) => entry.cost(key),
+            None => Ok(value),
         };
         let price = Price {
             low: bound("low")?,

@@ -16,7 +16,8 @@ pub struct Summary {
     /// None if only bounds are known.
     cycles: Option<u64>,
     low: u64,
-    high: u64,
+    /// None if it is not bounded.
+    high: Option<u64>,
     instructions: u64,
     calls: u64,
     uncosted: Vec<Uncosted>,
@@ -42,7 +43,7 @@ struct Cache {
     blocks: u32,
     cycles: u64,
     low: u64,
-    high: u64,
+    high: Option<u64>,
     hits: u64,
     misses: u64,
 }
@@ -54,7 +55,7 @@ impl Summary {
         is_interval: bool,
         caches: &[CacheSummary],
     ) -> Self {
-        let [low, cycles, high] = rounded(found.total);
+        let (low, cycles, high) = rounded(found.total);
         let uncosted = found.uncosted.iter().map(|one| Uncosted {
             opcode: (!one.is_method).then(|| one.name.clone()),
             method: one.is_method.then(|| one.name.clone()),
@@ -62,7 +63,7 @@ impl Summary {
             share: one.share * 100.0,
         });
         let sweep = caches.iter().map(|cache| {
-            let [low, cycles, high] = rounded(cache.total);
+            let (low, cycles, high) = rounded(cache.total);
             Cache {
                 size: cache.geometry.size,
                 blocks: cache.geometry.blocks,
@@ -103,8 +104,11 @@ impl Summary {
             ..
         } = self;
         let counted = format!("{} instructions, {} calls", self.instructions, self.calls);
+        let high = high.map_or("no bound".to_owned(), |high| high.to_string());
         let mut text = match self.cycles {
-            Some(cycles) if low == high => format!("{target}: {cycles} {unit} for {counted}\n"),
+            Some(cycles) if low.to_string() == high => {
+                format!("{target}: {cycles} {unit} for {counted}\n")
+            }
             Some(cycles) => format!("{target}: {cycles} {unit} ({low} to {high}) for {counted}\n"),
             None => format!(
                 "{target}: {low} to {high} {unit} for {counted}: between a method cache that always has the code and one that never has it; 'varid exact --call-order' keeps what decides it\n"
@@ -166,7 +170,9 @@ impl Summary {
     }
 }
 
-/// Returns low, value and high as whole numbers. Costs are not negative.
-fn rounded(price: Price) -> [u64; 3] {
-    [price.low, price.value, price.high].map(|number| number.round() as u64)
+/// Returns low, value and high as whole numbers. Costs are not negative. None: there is no upper bound.
+fn rounded(price: Price) -> (u64, u64, Option<u64>) {
+    let round = |number: f64| number.round() as u64;
+    let high = price.high.is_finite().then(|| round(price.high));
+    (round(price.low), round(price.value), high)
 }
