@@ -83,6 +83,7 @@ mod calls;
 mod chunks;
 mod compression;
 mod contexts;
+mod copy;
 mod decode;
 mod encode;
 mod error;
@@ -116,6 +117,7 @@ pub use contexts::{
     ContextSite, ContextTrace, ContextWriter, Contexts, CounterId, MAX_TRACE_PART, MethodId,
     NodeId, SiteId, SiteTarget, ThreadSwitch, TraceCompression,
 };
+pub use copy::{AddedCounter, copy_with_counters};
 pub use error::{Error, Result};
 pub use event::{EventDesc, EventUnit, SessionEvents};
 pub use format::{DATA_SIZE_AT, head as perf_data_head};

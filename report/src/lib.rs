@@ -122,7 +122,8 @@ mod weights;
 pub use annotate::{
     AnnotateRequest, Annotated, AnnotatedFile, AnnotatedInstruction, AnnotatedLine,
     AnnotatedMethod, Annotation, AnnotationText, Candidate, Candidates, InlinedLine, annotate,
-    write_annotation_json, write_annotation_text, write_candidates, write_candidates_json,
+    visit_java_methods, write_annotation_json, write_annotation_text, write_candidates,
+    write_candidates_json,
 };
 pub use code_filter::CodeFilter;
 pub use columns::OutputFormat;
@@ -144,6 +145,7 @@ pub use metrics::{
 pub use missing_files::{MissingFile, MissingPart, shell_word};
 pub use name_options::{NameOptions, ShownSignatures};
 pub use name_pattern::{NamePattern, NamePatternError};
+pub use naming::JavaMethod;
 pub use options::{Options, Pattern, TaskFilter};
 pub use pack::{PackError, Packed, is_pack, pack, unpack};
 pub use profile::{EventSummary, Loss, Profile, RecordingSummary};

@@ -57,6 +57,11 @@ Example:
 
 /// `varid metrics`.
 #[cfg(feature = "host")]
+pub const ESTIMATE: &str = "\
+Examples:
+  varid exact --call-order -o counted -- java -jar app.jar
+  varid estimate --target jop-2011 counted
+  varid estimate --target jop-2011 --within org.example.App.step --sweep method_cache.size=1K,2K,4K counted";
 pub const METRICS: &str = "\
 Example:
   varid metrics --section opcodes --section sites";

@@ -7,6 +7,8 @@ pub mod arguments;
 #[cfg(feature = "host")]
 mod diff;
 #[cfg(feature = "host")]
+mod estimate;
+#[cfg(feature = "host")]
 mod exact;
 mod examples;
 #[cfg(feature = "host")]
@@ -37,6 +39,8 @@ mod values;
 pub use annotate::{AnnotateArgs, AnnotateFormatArg};
 #[cfg(feature = "host")]
 pub use diff::{DiffArgs, Sides};
+#[cfg(feature = "host")]
+pub use estimate::{AssumedCache, EstimateArgs, SummaryFormat};
 #[cfg(feature = "host")]
 pub use exact::ExactArgs;
 #[cfg(feature = "host")]
@@ -185,6 +189,10 @@ pub enum Verb {
     #[cfg(feature = "host")]
     #[command(after_help = examples::ANNOTATE)]
     Annotate(Box<AnnotateArgs>),
+    /// Price a session of 'varid exact --bytecodes' for another machine: the cycles that its bytecodes take there.
+    #[cfg(feature = "host")]
+    #[command(after_help = examples::ESTIMATE)]
+    Estimate(EstimateArgs),
     /// Print dynamic metrics of a session of 'varid exact': opcodes, call sites, methods, depths, contexts.
     #[cfg(feature = "host")]
     #[command(after_help = examples::METRICS)]

@@ -9,6 +9,8 @@ mod daemon;
 #[cfg(feature = "host")]
 mod diff;
 mod doctor;
+#[cfg(feature = "host")]
+mod estimate;
 mod events;
 #[cfg(feature = "host")]
 mod exact;
@@ -66,6 +68,8 @@ pub fn run(
         Verb::Report(args) => report::run(args),
         #[cfg(feature = "host")]
         Verb::Annotate(args) => annotate::run(*args),
+        #[cfg(feature = "host")]
+        Verb::Estimate(args) => estimate::run(&args),
         #[cfg(feature = "host")]
         Verb::Metrics(args) => metrics::run(&args),
         #[cfg(feature = "host")]

@@ -9,6 +9,7 @@
 //! | which file has them, where is the recorded dex file or class file | `code_file`, `dex_files`, `class_files` |
 //! | where are the sources, and what is in them | `sources`, `source_text` |
 //! | which mnemonics do the instructions of many methods have | `mnemonics` |
+//! | which class files have the methods of calling contexts | `java_methods` |
 //! | what did each line and instruction take | `lines` |
 //! | which lines are shown | `window` |
 //! | how does it look to people | `text`, `text_rows` |
@@ -26,6 +27,7 @@ mod code;
 mod code_file;
 mod dex_files;
 mod instruction;
+mod java_methods;
 mod json;
 mod lines;
 mod machine;
@@ -42,6 +44,7 @@ pub use annotation::{
 };
 pub(crate) use annotator::Annotator;
 pub(crate) use choose::{LeastPercent, hottest};
+pub use java_methods::visit_java_methods;
 pub(crate) use json::annotation_json;
 pub use json::{write_annotation_json, write_candidates_json};
 pub(crate) use mnemonics::Mnemonics;

@@ -122,6 +122,17 @@ impl<'d> ConstantPool<'d> {
         }
     }
 
+    /// Returns the descriptor of a field or method. None if it is another constant.
+    pub(super) fn descriptor(&self, index: u16) -> Option<ModifiedUtf8<'d>> {
+        let Constant::Member(_, member) = self.get(index) else {
+            return None;
+        };
+        match self.get(member.second) {
+            Constant::NameAndType(pair) => Some(self.text(pair.second)),
+            _ => None,
+        }
+    }
+
     /// Returns a constant as a comment of a disassembly, such as `Method java/lang/Math.sqrt:(D)D`.
     pub(super) fn shown(&self, index: u16) -> ShownConstant<'_, 'd> {
         ShownConstant { pool: self, index }

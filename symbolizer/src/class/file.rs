@@ -27,6 +27,8 @@ pub struct ClassFile<'d> {
 pub struct ClassMethod<'d> {
     name: ModifiedUtf8<'d>,
     descriptor: ModifiedUtf8<'d>,
+    /// Its access flags: section 4.6 of the specification.
+    pub access: u16,
     /// None if it is native or abstract.
     pub code: Option<CodeAttribute<'d>>,
 }
@@ -38,6 +40,8 @@ pub struct CodeAttribute<'d> {
     pub bytecode: &'d [u8],
     /// The starts of source lines, in the file's order. Empty if the file has none.
     pub lines: Vec<LineStart>,
+    /// The first instructions of exception handlers, as indices of the bytecode, in the file's order.
+    pub handlers: Vec<u16>,
 }
 
 /// The start of a source line.
@@ -100,7 +104,7 @@ impl<'d> ClassFile<'d> {
 }
 
 fn method<'d>(pool: &ConstantPool<'d>, reader: &mut Reader<'d>) -> Result<ClassMethod<'d>> {
-    reader.u16("access_flags")?;
+    let access = reader.u16("access_flags")?;
     let name = pool.text(reader.u16("name_index")?);
     let descriptor = pool.text(reader.u16("descriptor_index")?);
     let mut found = None;
@@ -114,6 +118,7 @@ fn method<'d>(pool: &ConstantPool<'d>, reader: &mut Reader<'d>) -> Result<ClassM
     Ok(ClassMethod {
         name,
         descriptor,
+        access,
         code: found,
     })
 }
@@ -127,8 +132,11 @@ fn code<'d>(pool: &ConstantPool<'d>, reader: &mut Reader<'d>) -> Result<CodeAttr
         return Err(long);
     }
     let bytecode = reader.bytes(length, "code")?;
-    let handlers = usize::from(reader.u16("exception_table_length")?);
-    reader.bytes(handlers.saturating_mul(8), "exception_table")?;
+    let entries = usize::from(reader.u16("exception_table_length")?);
+    let entries = reader.bytes(entries.saturating_mul(8), "exception_table")?;
+    let (entries, _) = entries.as_chunks::<8>();
+    let handler = |[_, _, _, _, high, low, _, _]: &[u8; 8]| u16::from_be_bytes([*high, *low]);
+    let handlers = entries.iter().map(handler).collect();
     let mut lines = Vec::new();
     for _ in 0..reader.u16("attributes_count")? {
         let attribute = pool.text(reader.u16("attribute_name_index")?);
@@ -143,5 +151,9 @@ fn code<'d>(pool: &ConstantPool<'d>, reader: &mut Reader<'d>) -> Result<CodeAttr
             }
         }
     }
-    Ok(CodeAttribute { bytecode, lines })
+    Ok(CodeAttribute {
+        bytecode,
+        lines,
+        handlers,
+    })
 }

@@ -1,5 +1,6 @@
 //! The instructions of Java's bytecode.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::constants::ConstantPool;
@@ -114,7 +115,66 @@ fn i32_at(bytes: &[u8], at: usize) -> Option<i32> {
     Some(i32::from_be_bytes(*found))
 }
 
-impl Instruction<'_, '_> {
+impl<'d> Instruction<'_, 'd> {
+    /// Returns its opcode, without `wide`.
+    #[must_use]
+    pub const fn opcode(&self) -> u8 {
+        self.opcode.number
+    }
+
+    /// Returns its name, without `wide`: `invokestatic`.
+    #[must_use]
+    pub const fn mnemonic(&self) -> &'static str {
+        self.opcode.name
+    }
+
+    /// Returns true if `wide` is in front of it.
+    #[must_use]
+    pub const fn is_wide(&self) -> bool {
+        self.is_wide
+    }
+
+    /// Returns the descriptor of the field or method that it names, such as `I` or `(I)V`. None if it names neither.
+    #[must_use]
+    pub fn member_descriptor(&self) -> Option<Cow<'d, str>> {
+        match self.opcode.operands {
+            Operands::Constant | Operands::InterfaceCall => {
+                let descriptor = self.pool.descriptor(self.short(0))?;
+                Some(descriptor.decoded())
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the local variable and the number that `iinc` adds to it. None for other instructions.
+    #[must_use]
+    pub fn local_and_increment(&self) -> Option<(u16, i16)> {
+        match self.opcode.operands {
+            Operands::Increment => Some((self.local(), self.increment())),
+            _ => None,
+        }
+    }
+
+    /// Returns the bytecode indices that it may branch to, those of all cases of a switch among them. They may lie outside the code.
+    #[must_use]
+    pub fn targets(&self) -> Vec<i64> {
+        let cases = |start: usize, size: usize| {
+            let cases = self.operands.get(start..).unwrap_or_default();
+            let distances = cases.chunks_exact(size).map(move |case| {
+                let at = size.saturating_sub(4);
+                i32_at(case, at).unwrap_or_default()
+            });
+            std::iter::once(self.int(0)).chain(distances)
+        };
+        match self.opcode.operands {
+            Operands::Branch => vec![self.target(self.short(0).cast_signed().into())],
+            Operands::WideBranch => vec![self.target(self.int(0))],
+            Operands::TableSwitch => cases(12, 4).map(|case| self.target(case)).collect(),
+            Operands::LookupSwitch => cases(8, 8).map(|case| self.target(case)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     fn byte(&self, at: usize) -> u8 {
         self.operands.get(at).copied().unwrap_or_default()
     }

@@ -37,3 +37,4 @@ mod tests;
 pub use descriptor::parameters;
 pub use file::{ClassFile, ClassMethod, CodeAttribute, LineStart};
 pub use instruction::{Instruction, Instructions};
+pub use opcodes::java_mnemonic;

@@ -37,6 +37,7 @@ pub(super) enum Operands {
 /// An opcode's name and its operands.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opcode {
+    pub(super) number: u8,
     pub(super) name: &'static str,
     pub(super) operands: Operands,
 }
@@ -47,7 +48,7 @@ pub(super) fn opcode(byte: u8) -> Option<Opcode> {
         ArrayType, Branch, Byte, Constant, DynamicCall, Increment, InterfaceCall, Local,
         LookupSwitch, MultiArray, Short, ShortConstant, TableSwitch, Wide, WideBranch,
     };
-    let name = NAMES.get(usize::from(byte)).copied()?;
+    let name = java_mnemonic(byte)?;
     let operands = match byte {
         0x10 => Byte,
         0x11 => Short,
@@ -66,7 +67,17 @@ pub(super) fn opcode(byte: u8) -> Option<Opcode> {
         0xc8 | 0xc9 => WideBranch,
         _ => Operands::None,
     };
-    Some(Opcode { name, operands })
+    Some(Opcode {
+        number: byte,
+        name,
+        operands,
+    })
+}
+
+/// Returns the name of an opcode of Java's bytecode, as the specification has it. None if it is not used in class files.
+#[must_use]
+pub fn java_mnemonic(opcode: u8) -> Option<&'static str> {
+    NAMES.get(usize::from(opcode)).copied()
 }
 
 /// Returns the name of a primitive array's element type (`newarray`).

@@ -15,6 +15,7 @@ mod dexdump;
 mod diff;
 mod dim;
 mod elsewhere;
+mod estimate;
 mod events;
 mod exact;
 mod exact_restricted;

@@ -1,0 +1,294 @@
+//! What each instruction of a method costs on a target, and where it accesses the method cache.
+
+use crate::{
+    code::{CodeInstruction, MethodCode, Operand},
+    method_cache::Words,
+    price::Price,
+    target::{IncrementCode, ResultKind, RuntimeMethod, Synchronized, Target},
+};
+
+/// Prices instructions by a target's tables.
+#[derive(Debug, Clone, Copy)]
+pub struct CostModel<'t> {
+    target: &'t Target,
+}
+
+/// A method's code on the target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PricedMethod {
+    /// By the index of the instruction.
+    pub instructions: Vec<PricedInstruction>,
+    /// What each call costs beside its instructions.
+    pub entry: Price,
+    /// The length of its code there, in words of the method cache.
+    pub words: Words,
+}
+
+/// An instruction with its cost, if all code is in the method cache.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PricedInstruction {
+    /// The cost.
+    pub cost: Cost,
+    /// Where it accesses the method cache.
+    pub transfer: Transfer,
+}
+
+/// The cost of an instruction.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cost {
+    /// This.
+    Known(Price),
+    /// That of a branch, which depends on whether it is taken.
+    Branch {
+        /// It is.
+        taken: Price,
+        /// It is not.
+        not: Price,
+    },
+    /// The target has none for this key.
+    Unknown(String),
+}
+
+/// How an instruction leads to other code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transfer {
+    /// It does not.
+    None,
+    /// It calls a method.
+    Invoke,
+    /// It returns.
+    Return(ResultKind),
+    /// It calls the method of the target's runtime with this key.
+    Runtime(String),
+}
+
+impl<'t> CostModel<'t> {
+    /// Makes the model of a target.
+    #[must_use]
+    pub const fn new(target: &'t Target) -> Self {
+        Self { target }
+    }
+
+    /// Returns the method of the runtime with this key.
+    #[must_use]
+    pub fn runtime(&self, key: &str) -> Option<&'t RuntimeMethod> {
+        self.target.runtime.get(key)
+    }
+
+    /// Prices a method.
+    #[must_use]
+    pub fn price(&self, code: &MethodCode) -> PricedMethod {
+        let locks = code.is_synchronized
+            && self.target.build.synchronized == Synchronized::MonitorInstructions;
+        let lock = |instruction| match locks {
+            true => self.fixed("aload_0").plus(self.fixed(instruction)),
+            false => Price::ZERO,
+        };
+        let (entry, exit) = (lock("monitorenter"), lock("monitorexit"));
+        let mut length = code.length;
+        // Of `aload_0` and `monitorenter` or `monitorexit`.
+        let lock_length = if locks { 2 } else { 0 };
+        length = length.saturating_add(lock_length);
+        let instructions = code.instructions.iter().map(|instruction| {
+            let mut priced = self.instruction(instruction);
+            if let Operand::Increment { .. } = instruction.operand
+                && let Some((cost, change)) = self.increment(instruction)
+            {
+                priced.cost = cost;
+                length = length.saturating_add_signed(change);
+            }
+            if let Transfer::Return(_) = priced.transfer {
+                length = length.saturating_add(lock_length);
+                if let Cost::Known(price) = &mut priced.cost {
+                    *price = price.plus(exit);
+                }
+            }
+            priced
+        });
+        let instructions = instructions.collect();
+        let cache = self.target.method_cache.as_ref();
+        PricedMethod {
+            instructions,
+            entry,
+            words: cache.map_or(Words(0), |cache| cache.geometry.words(length)),
+        }
+    }
+
+    /// Returns the cost of an instruction of the build's own code. An unknown one is in the table, too, if the method has it.
+    fn fixed(&self, key: &str) -> Price {
+        self.target.costs.get(key).copied().unwrap_or(Price::ZERO)
+    }
+
+    fn instruction(&self, instruction: &CodeInstruction) -> PricedInstruction {
+        let keys = keys(instruction);
+        let runtime = keys
+            .iter()
+            .find(|key| self.target.runtime.contains_key(*key));
+        let known = keys.iter().find(|key| self.target.costs.contains_key(*key));
+        let rank = |key: Option<&String>| keys.iter().position(|one| Some(one) == key);
+        // The most specific form decides.
+        let is_runtime = match (rank(runtime), rank(known)) {
+            (Some(runtime), Some(known)) => runtime < known,
+            (runtime, _) => runtime.is_some(),
+        };
+        if is_runtime
+            && let Some(key) = runtime
+            && let Some(method) = self.runtime(key)
+        {
+            return PricedInstruction {
+                cost: Cost::Known(method.price),
+                transfer: Transfer::Runtime(key.clone()),
+            };
+        }
+        let transfer = match ResultKind::of_opcode(instruction.opcode) {
+            Some(result) => Transfer::Return(result),
+            None if instruction.is_invoke() => Transfer::Invoke,
+            None => Transfer::None,
+        };
+        let cost = match known {
+            Some(key) => Cost::Known(self.fixed(key)),
+            None => self
+                .branch(instruction)
+                .unwrap_or_else(|| Cost::Unknown(keys.first().cloned().unwrap_or_default())),
+        };
+        PricedInstruction { cost, transfer }
+    }
+
+    /// Returns the cost of a branch that has one for each outcome.
+    fn branch(&self, instruction: &CodeInstruction) -> Option<Cost> {
+        let name = instruction.name();
+        let cost = |form| self.target.costs.get(&format!("{name}{form}")).copied();
+        let (taken, not) = (cost("_taken")?, cost("_not")?);
+        instruction
+            .is_condition()
+            .then_some(Cost::Branch { taken, not })
+    }
+
+    /// Returns the cost of `iinc` and by how many bytes its code is longer, if the target's build replaces it.
+    fn increment(&self, instruction: &CodeInstruction) -> Option<(Cost, i32)> {
+        let Operand::Increment { local, by, wide } = instruction.operand else {
+            return None;
+        };
+        if self.target.build.increment == IncrementCode::Keep {
+            return None;
+        }
+        let (form, local_length) = match local {
+            0..=3 => (format!("_{local}"), 1),
+            _ => (String::new(), 2),
+        };
+        let (constant, constant_length) = match by {
+            -1 => ("iconst_m1".to_owned(), 1),
+            0..=5 => (format!("iconst_{by}"), 1),
+            -128..=127 => ("bipush".to_owned(), 2),
+            _ => ("sipush".to_owned(), 3),
+        };
+        let parts = [
+            format!("iload{form}"),
+            constant,
+            "iadd".to_owned(),
+            format!("istore{form}"),
+        ];
+        let mut sum = Price::ZERO;
+        for part in parts {
+            match self.target.costs.get(&part) {
+                Some(price) => sum = sum.plus(*price),
+                None => return Some((Cost::Unknown(part), 0)),
+            }
+        }
+        let before: i32 = if wide { 6 } else { 3 };
+        let after = [local_length, constant_length, 1, local_length]
+            .iter()
+            .sum::<i32>();
+        Some((Cost::Known(sum), after.saturating_sub(before)))
+    }
+}
+
+/// Returns the keys of an instruction, the most specific first.
+fn keys(instruction: &CodeInstruction) -> Vec<String> {
+    let name = instruction.name();
+    match instruction.operand {
+        Operand::Wide | Operand::Increment { wide: true, .. } => vec![format!("{name}_wide")],
+        Operand::Field(b'L' | b'[') => vec![format!("{name}_ref"), name.to_owned()],
+        Operand::Field(b'J' | b'D') => vec![format!("{name}_long"), name.to_owned()],
+        _ => vec![name.to_owned()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use varid_model::CodeUnits;
+
+    fn code(instructions: &[(u8, Operand)], length: u32, is_synchronized: bool) -> MethodCode {
+        let places = 0_u32..;
+        let instructions = instructions.iter().zip(places);
+        let instructions = instructions.map(|((opcode, operand), place)| CodeInstruction {
+            place: CodeUnits::new(place),
+            opcode: *opcode,
+            operand: operand.clone(),
+            leads: false,
+            falls_through: true,
+            target: None,
+            ways: 1,
+        });
+        MethodCode {
+            instructions: instructions.collect(),
+            length,
+            is_synchronized,
+        }
+    }
+
+    fn increment(local: u16, by: i16, wide: bool) -> (u8, Operand) {
+        (0x84, Operand::Increment { local, by, wide })
+    }
+
+    /// Returns the costs of instructions, and the words of their method.
+    fn priced(target: &Target, code: &MethodCode) -> (Vec<Cost>, u32) {
+        let priced = CostModel::new(target).price(code);
+        let costs = priced.instructions.into_iter().map(|one| one.cost);
+        (costs.collect(), priced.words.0)
+    }
+
+    fn known(cycles: f64) -> Cost {
+        Cost::Known(Price::exact(cycles))
+    }
+
+    #[test]
+    fn an_increment_costs_what_the_build_makes_of_it() {
+        let mut target = Target::named("jop-2011", &[]).unwrap();
+        let increments = [
+            increment(1, 1, false),
+            increment(7, -100, false),
+            increment(3, 1000, true),
+        ];
+        // iload_1 iconst_1 iadd istore_1; iload bipush iadd istore; iload_3 sipush iadd istore_3: 4, 7 and 6 bytes for 3, 3 and 6.
+        let code = code(&increments, 12, false);
+        let expected = [4.0, 2.0 + 2.0 + 1.0 + 2.0, 1.0 + 3.0 + 1.0 + 1.0].map(known);
+        assert_eq!(priced(&target, &code), (expected.to_vec(), 5));
+        target.build.increment = IncrementCode::Keep;
+        let unknown = Cost::Unknown("iinc_wide".to_owned());
+        let expected = vec![known(8.0), known(8.0), unknown];
+        assert_eq!(priced(&target, &code), (expected, 3));
+    }
+
+    #[test]
+    fn a_synchronized_method_has_the_instructions_of_its_monitor() {
+        let target = Target::named("jop-2011", &[]).unwrap();
+        let code = code(&[(0xb1, Operand::None)], 1, true);
+        // return, and aload_0 with monitorexit in front; two bytes at the entry, and two here.
+        assert_eq!(priced(&target, &code), (vec![known(21.0 + 1.0 + 20.0)], 2));
+        let entry = CostModel::new(&target).price(&code).entry;
+        assert_eq!(entry, Price::exact(1.0 + 19.0));
+    }
+
+    #[test]
+    fn the_most_specific_form_decides() {
+        let target = Target::named("jop-2011", &[]).unwrap();
+        let fields = [b'I', b'J', b'L', b'['].map(|kind| (0xb5, Operand::Field(kind)));
+        let code = code(&fields, 12, false);
+        let expected = [12.0, 32.0, 200.0, 200.0].map(known);
+        assert_eq!(priced(&target, &code).0, expected);
+        let transfer = &CostModel::new(&target).price(&code).instructions[2].transfer;
+        assert_eq!(*transfer, Transfer::Runtime("putfield_ref".to_owned()));
+    }
+}

@@ -1,0 +1,455 @@
+//! The sums: what each context, instruction and the whole program costs.
+
+use std::collections::{BTreeMap, HashMap};
+
+use varid_model::CodeUnits;
+use varid_recording::NodeId;
+
+use crate::{
+    code::MethodCode,
+    cost_model::{Cost, CostModel, PricedMethod, Transfer},
+    method_cache::{Geometry, Words},
+    price::Price,
+    program::{MethodBody, Program, ProgramNode},
+    replay::{CacheCharges, runtime_accesses},
+    target::{LoadTimes, MethodCacheParameters, ResultKind, Target},
+};
+
+/// How the method cache is taken into account.
+#[derive(Debug, Clone, Copy)]
+pub enum CacheAccesses<'c> {
+    /// All code is always in it.
+    Hit,
+    /// No code is ever in it.
+    Miss,
+    /// The order is not known: `low` has all hits, `high` all misses.
+    Bounds,
+    /// As [`Replay`](crate::Replay) has simulated it.
+    Charged(&'c CacheCharges),
+}
+
+/// What a program costs on a target.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Estimate {
+    /// All of it. The value has no meaning where the order of calls is not known.
+    pub total: Price,
+    /// Executions of instructions.
+    pub instructions: u64,
+    /// Calls of methods.
+    pub calls: u64,
+    /// What costs nothing in this estimate because its cost is not known.
+    pub uncosted: Vec<Uncosted>,
+    /// By [`NodeId`] and place.
+    pub nodes: Vec<Vec<PlaceCost>>,
+    /// What is missing, and what the target does not do.
+    pub notes: Vec<String>,
+}
+
+/// What has no known cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Uncosted {
+    /// The instruction, such as `fadd`, or the method: `java.lang.Math.min`.
+    pub name: String,
+    /// Whether it is a method whose instructions are not known, such as a native one.
+    pub is_method: bool,
+    /// Its executions, or calls.
+    pub executions: u64,
+    /// Their part of all executions of instructions, from 0 to 1.
+    pub share: f64,
+}
+
+/// What the executions of an instruction in a context cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlaceCost {
+    /// The instruction.
+    pub place: CodeUnits,
+    /// The cost.
+    pub cost: Price,
+}
+
+/// A method cache and what a program costs with it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CacheSummary {
+    /// The cache.
+    pub geometry: Geometry,
+    /// The program's cost.
+    pub total: Price,
+    /// Accesses that found their code.
+    pub hits: u64,
+    /// Accesses that loaded it.
+    pub misses: u64,
+}
+
+/// Prices what a program has executed.
+#[must_use]
+pub fn estimate(
+    program: &Program,
+    target: &Target,
+    priced: &[Option<PricedMethod>],
+    accesses: CacheAccesses<'_>,
+) -> Estimate {
+    let mut sums = Sums {
+        program,
+        target,
+        priced,
+        nodes: vec![BTreeMap::new(); program.nodes.len()],
+        uncosted: BTreeMap::new(),
+        instructions: 0,
+        calls: 0,
+    };
+    let ids = (0..=u32::MAX).map(NodeId);
+    for (id, node) in ids.zip(&program.nodes).filter(|(_, node)| node.is_priced) {
+        sums.add_node(id, node);
+    }
+    if let Some(cache) = &target.method_cache {
+        sums.add_cache(cache, accesses);
+    }
+    sums.finish()
+}
+
+struct Sums<'p> {
+    program: &'p Program,
+    target: &'p Target,
+    priced: &'p [Option<PricedMethod>],
+    /// By node: costs by the index of the instruction.
+    nodes: Vec<BTreeMap<usize, Price>>,
+    uncosted: BTreeMap<(bool, String), u64>,
+    instructions: u64,
+    calls: u64,
+}
+
+impl<'p> Sums<'p> {
+    fn method(&self, node: &ProgramNode) -> Option<(&'p MethodCode, &'p PricedMethod)> {
+        let priced = self.priced.get(node.method)?.as_ref()?;
+        Some((self.program.code(node)?, priced))
+    }
+
+    fn add(&mut self, id: NodeId, index: usize, cost: Price) {
+        if let Some(node) = self.nodes.get_mut(id.index()) {
+            let sum = node.entry(index).or_default();
+            *sum = sum.plus(cost);
+        }
+    }
+
+    fn add_uncosted(&mut self, is_method: bool, name: String, count: u64) {
+        if count > 0 {
+            let sum = self.uncosted.entry((is_method, name)).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+
+    fn add_node(&mut self, id: NodeId, node: &ProgramNode) {
+        self.calls = self.calls.saturating_add(node.calls);
+        let Some((code, priced)) = self.method(node).filter(|_| !node.executions.is_empty()) else {
+            let method = self.program.methods.get(node.method);
+            let name = method.and_then(|method| method.name.as_ref());
+            let name = name.map_or("?".to_owned(), |name| {
+                format!("{}.{}", name.class, name.name)
+            });
+            return self.add_uncosted(true, name, node.calls);
+        };
+        for (index, count) in &node.executions {
+            self.instructions = self.instructions.saturating_add(*count);
+            let cost = priced.instructions.get(*index).map(|priced| &priced.cost);
+            let cost = match cost {
+                Some(Cost::Known(price)) => price.times(*count),
+                Some(Cost::Branch { taken, not }) => {
+                    branch(code, node, *index, *count, *taken, *not)
+                }
+                Some(Cost::Unknown(key)) => {
+                    self.add_uncosted(false, key.clone(), *count);
+                    continue;
+                }
+                None => continue,
+            };
+            self.add(id, *index, cost);
+        }
+        if priced.entry != Price::ZERO {
+            self.add(id, 0, priced.entry.times(node.calls));
+        }
+    }
+
+    fn add_cache(&mut self, cache: &MethodCacheParameters, accesses: CacheAccesses<'_>) {
+        match accesses {
+            CacheAccesses::Charged(charges) => self.add_charges(charges),
+            CacheAccesses::Hit => self.add_assumed(&cache.load, |hit, _| Price::exact(hit)),
+            CacheAccesses::Miss => self.add_assumed(&cache.load, |_, miss| Price::exact(miss)),
+            CacheAccesses::Bounds => self.add_assumed(&cache.load, |hit, miss| {
+                Price::exact(hit).either(Price::exact(miss))
+            }),
+        }
+    }
+
+    fn add_charges(&mut self, charges: &CacheCharges) {
+        for ((id, index), cost) in &charges.places {
+            match index {
+                Some(index) => self.add(*id, *index, Price::exact(*cost)),
+                None => self.add_to_returns(*id, Price::exact(*cost)),
+            }
+        }
+    }
+
+    /// Adds the accesses of all calls and returns, each with its cost on a hit and on a miss.
+    fn add_assumed(&mut self, load: &LoadTimes, cost: impl Fn(f64, f64) -> Price) {
+        let visible = |words: Words, hides| {
+            cost(
+                load.visible(true, words, hides),
+                load.visible(false, words, hides),
+            )
+        };
+        let ids = (0..=u32::MAX).map(NodeId);
+        for (id, node) in ids.zip(&self.program.nodes) {
+            let own = self.method(node);
+            let caller = node.parent.and_then(|parent| self.program.node(parent));
+            let caller_method = caller.and_then(|caller| self.method(caller));
+            // The call, in the caller.
+            let site = caller_method.and_then(|(code, _)| code.at(node.site?));
+            let is_called = caller.is_some_and(|caller| caller.is_priced);
+            if let (Some(parent), Some(site), Some((_, own)), true) =
+                (node.parent, site, own, is_called)
+            {
+                self.add(
+                    parent,
+                    site,
+                    visible(own.words, load.invoke_hides).times(node.calls),
+                );
+            }
+            let Some((_, own)) = own.filter(|_| node.is_priced) else {
+                continue;
+            };
+            // The return to the caller.
+            if let Some((_, caller)) = caller_method {
+                let hides = load.hidden_by(self.result_of(node));
+                self.add_to_returns(id, visible(caller.words, hides).times(node.calls));
+            }
+            // The methods of the runtime.
+            for (index, count) in &node.executions {
+                let transfer = own.instructions.get(*index).map(|priced| &priced.transfer);
+                let Some(Transfer::Runtime(key)) = transfer else {
+                    continue;
+                };
+                let Some(method) = CostModel::new(self.target).runtime(key) else {
+                    continue;
+                };
+                for access in runtime_accesses(method, load, own.words) {
+                    self.add(
+                        id,
+                        *index,
+                        visible(access.words, access.hides).times(*count),
+                    );
+                }
+            }
+        }
+    }
+
+    fn result_of(&self, node: &ProgramNode) -> ResultKind {
+        let method = self.program.methods.get(node.method);
+        let name = method.and_then(|method| method.name.as_ref());
+        name.map_or(ResultKind::Void, |name| {
+            ResultKind::of_descriptor(&name.descriptor)
+        })
+    }
+
+    /// Adds a cost to the return instructions of a context, by their executions.
+    fn add_to_returns(&mut self, id: NodeId, cost: Price) {
+        let Some(node) = self.program.node(id) else {
+            return;
+        };
+        let Some((_, priced)) = self.method(node) else {
+            return;
+        };
+        let is_return = |index: &usize| {
+            let priced = priced.instructions.get(*index);
+            priced.is_some_and(|priced| matches!(priced.transfer, Transfer::Return(_)))
+        };
+        let returns = node
+            .executions
+            .iter()
+            .filter(|(index, count)| *count > 0 && is_return(index));
+        let returns: Vec<_> = returns.copied().collect();
+        let all = returns
+            .iter()
+            .fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+        if all == 0 {
+            // It was left by exceptions only, or runs still.
+            return self.add(id, 0, cost);
+        }
+        for (index, count) in returns {
+            let part = count as f64 / all as f64;
+            let part = Price {
+                low: cost.low * part,
+                value: cost.value * part,
+                high: cost.high * part,
+            };
+            self.add(id, index, part);
+        }
+    }
+
+    fn finish(self) -> Estimate {
+        let all = self.instructions.max(1) as f64;
+        let uncosted = self
+            .uncosted
+            .into_iter()
+            .map(|((is_method, name), executions)| Uncosted {
+                name,
+                is_method,
+                executions,
+                share: executions as f64 / all,
+            });
+        let mut uncosted: Vec<_> = uncosted.collect();
+        uncosted.sort_by_key(|one| std::cmp::Reverse(one.executions));
+        let nodes = self.nodes.into_iter().zip(&self.program.nodes);
+        let nodes = nodes.map(|(costs, node)| {
+            let code = self.program.code(node);
+            let places = costs.into_iter().filter_map(|(index, cost)| {
+                let place = code?.instructions.get(index)?.place;
+                Some(PlaceCost { place, cost })
+            });
+            places.collect::<Vec<_>>()
+        });
+        let nodes: Vec<_> = nodes.collect();
+        let costs = nodes.iter().flatten();
+        Estimate {
+            total: costs.fold(Price::ZERO, |sum, place| sum.plus(place.cost)),
+            instructions: self.instructions,
+            calls: self.calls,
+            uncosted,
+            nodes,
+            notes: notes(self.program, self.target, self.priced),
+        }
+    }
+}
+
+/// Returns the cost of a branch that has another one if it is taken. How often it was follows from the counts, unless several ways lead to
+/// both the instruction behind it and its target; then the cost is between those of both outcomes.
+fn branch(
+    code: &MethodCode,
+    node: &ProgramNode,
+    index: usize,
+    count: u64,
+    taken: Price,
+    not: Price,
+) -> Price {
+    let executions = |index: usize| {
+        let found = node
+            .executions
+            .binary_search_by_key(&index, |(index, _)| *index);
+        let found = found.ok().and_then(|found| node.executions.get(found));
+        found.map_or(0, |(_, count)| *count)
+    };
+    let is_only_way = |index: &usize| code.instructions.get(*index).is_some_and(|to| to.ways == 1);
+    let behind = Some(index.saturating_add(1)).filter(is_only_way);
+    let target = code
+        .instructions
+        .get(index)
+        .and_then(|branch| branch.target);
+    let times_not = behind.map(executions).or_else(|| {
+        let target = target.filter(is_only_way)?;
+        Some(count.saturating_sub(executions(target)))
+    });
+    match times_not {
+        Some(times) => {
+            let times = times.min(count);
+            not.times(times)
+                .plus(taken.times(count.saturating_sub(times)))
+        }
+        None => taken.either(not).times(count),
+    }
+}
+
+fn notes(program: &Program, target: &Target, priced: &[Option<PricedMethod>]) -> Vec<String> {
+    let mut notes = program.notes.clone();
+    let vm = program.nodes.iter().filter(|node| !node.is_run);
+    let vm = vm
+        .flat_map(|node| &node.executions)
+        .fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+    if vm > 0 {
+        notes.push(format!(
+            "{vm} bytecodes are not priced: the VM ran them to load and initialise classes, which {} does before the program starts",
+            target.name
+        ));
+    }
+    let mut unknown: HashMap<usize, &str> = HashMap::new();
+    let mut too_long = std::collections::HashSet::new();
+    for node in program.nodes.iter().filter(|node| node.is_priced) {
+        if let Some(MethodBody::Unknown(why)) =
+            program.methods.get(node.method).map(|method| &method.body)
+        {
+            unknown.insert(node.method, why);
+        }
+        let words = priced
+            .get(node.method)
+            .and_then(Option::as_ref)
+            .map(|priced| priced.words);
+        if let (Some(words), Some(cache)) = (words, &target.method_cache)
+            && words >= cache.geometry.words(cache.geometry.size)
+        {
+            too_long.insert(node.method);
+        }
+    }
+    if let Some(why) = unknown.values().min() {
+        notes.push(format!(
+            "the code of {} methods is not known, so they cost nothing: {why}",
+            unknown.len()
+        ));
+    }
+    if !too_long.is_empty() {
+        let count = too_long.len();
+        notes.push(format!(
+            "{count} methods are longer than the method cache: each access loads them"
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::{CodeInstruction, Operand};
+
+    /// A condition at 0 that leads to 2, with so many ways to the instruction behind it and to its target.
+    fn cost(ways: [u32; 2], executions: [u64; 3]) -> Price {
+        let instruction = |place: u32, ways, target| CodeInstruction {
+            place: CodeUnits::new(place),
+            opcode: 0x99,
+            operand: Operand::None,
+            leads: true,
+            falls_through: true,
+            target,
+            ways,
+        };
+        let code = MethodCode {
+            instructions: vec![
+                instruction(0, 1, Some(2)),
+                instruction(1, ways[0], None),
+                instruction(2, ways[1], None),
+            ],
+            length: 3,
+            is_synchronized: false,
+        };
+        let node = ProgramNode {
+            method: 0,
+            parent: None,
+            site: None,
+            calls: 1,
+            executions: executions.iter().copied().enumerate().collect(),
+            is_leaf: false,
+            is_run: true,
+            is_priced: true,
+        };
+        let (taken, not) = (Price::exact(10.0), Price::exact(1.0));
+        branch(&code, &node, 0, executions[0], taken, not)
+    }
+
+    #[test]
+    fn how_often_a_branch_is_taken_follows_from_counts_or_is_between() {
+        // 7 of 10 go on behind it.
+        assert_eq!(cost([1, 2], [10, 7, 99]), Price::exact(37.0));
+        assert_eq!(cost([2, 1], [10, 99, 3]), Price::exact(37.0));
+        let between = cost([2, 2], [10, 99, 99]);
+        assert_eq!(
+            (between.low, between.value, between.high),
+            (10.0, 55.0, 100.0)
+        );
+    }
+}

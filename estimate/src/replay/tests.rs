@@ -1,0 +1,234 @@
+use std::collections::BTreeMap;
+
+use varid_model::CodeUnits;
+use varid_recording::{CallEvent, NodeId};
+
+use crate::{
+    CacheAccesses, CacheCharges, CodeInstruction, CostModel, Geometry, MethodBody, MethodCode,
+    MethodName, Operand, PricedMethod, Program, ProgramMethod, ProgramNode, Replay, Target,
+    estimate,
+};
+
+/// A load takes 6 and 2 for each word and one more. Blocks have four words.
+const TARGET: &str = r#"
+target = "t"
+unit = "cycles"
+[cost]
+iadd = 1
+ifne = 1
+invokestatic = 10
+ireturn = 5
+return = 5
+[runtime]
+idiv = { value = 100, words = 3, result = "int" }
+[method_cache]
+size = 64
+blocks = 4
+policy = "fifo-variable-block"
+[load]
+hit = 4
+miss = { base = 6, word = 2, more_words = 1 }
+invoke_hides = 10
+return_hides = { ireturn = 10, lreturn = 10, freturn = 10, dreturn = 10, areturn = 10, return = 9 }
+"#;
+
+const IADD: u8 = 0x60;
+const IDIV: u8 = 0x6c;
+const IFNE: u8 = 0x9a;
+const IRETURN: u8 = 0xac;
+const RETURN: u8 = 0xb1;
+const INVOKESTATIC: u8 = 0xb8;
+
+/// Makes a method of opcodes with their places. Those of `leads` start blocks.
+fn method(
+    name: &str,
+    descriptor: &str,
+    length: u32,
+    code: &[(u32, u8)],
+    leads: &[u32],
+) -> ProgramMethod {
+    let instructions = code.iter().map(|(place, opcode)| CodeInstruction {
+        place: CodeUnits::new(*place),
+        opcode: *opcode,
+        operand: Operand::None,
+        leads: leads.contains(place),
+        falls_through: ![RETURN, IRETURN].contains(opcode),
+        target: None,
+        ways: 1,
+    });
+    ProgramMethod {
+        name: Some(MethodName {
+            class: "App".to_owned(),
+            name: name.to_owned(),
+            descriptor: descriptor.to_owned(),
+        }),
+        body: MethodBody::Code(MethodCode {
+            instructions: instructions.collect(),
+            length,
+            is_synchronized: false,
+        }),
+    }
+}
+
+fn node(method: usize, parent: Option<(u32, u32)>, executions: &[u64]) -> ProgramNode {
+    ProgramNode {
+        method,
+        parent: parent.map(|(node, _)| NodeId(node)),
+        site: parent.map(|(_, site)| CodeUnits::new(site)),
+        calls: 1,
+        executions: executions.iter().copied().enumerate().collect(),
+        is_leaf: executions.is_empty(),
+        is_run: true,
+        is_priced: true,
+    }
+}
+
+fn program(methods: Vec<ProgramMethod>, nodes: Vec<ProgramNode>) -> Program {
+    Program {
+        methods,
+        nodes,
+        notes: Vec::new(),
+    }
+}
+
+/// `main` of six words, which fill two blocks, calls `half` of two words twice, which divides.
+fn two_calls() -> Program {
+    let main = [(0, INVOKESTATIC), (3, IADD), (4, INVOKESTATIC), (7, RETURN)];
+    let half = [(0, IADD), (1, IDIV), (2, IRETURN)];
+    program(
+        vec![
+            method("main", "()V", 24, &main, &[0]),
+            method("half", "(I)I", 8, &half, &[0]),
+        ],
+        vec![
+            node(0, None, &[1, 1, 1, 1]),
+            node(1, Some((0, 0)), &[1, 1, 1]),
+            node(1, Some((0, 4)), &[1, 1, 1]),
+        ],
+    )
+}
+
+fn priced(program: &Program, target: &Target) -> Vec<Option<PricedMethod>> {
+    let model = CostModel::new(target);
+    let methods = program.methods.iter();
+    let priced = methods.map(|method| match &method.body {
+        MethodBody::Code(code) => Some(model.price(code)),
+        _ => None,
+    });
+    priced.collect()
+}
+
+fn replay(program: &Program, events: &[CallEvent], blocks: &[u32]) -> Vec<CacheCharges> {
+    let target = Target::parse("t", TARGET).unwrap();
+    let geometries: Vec<_> = blocks
+        .iter()
+        .map(|blocks| Geometry {
+            size: 64,
+            blocks: *blocks,
+            word: 4,
+        })
+        .collect();
+    let priced = priced(program, &target);
+    let mut replay = Replay::new(program, &target, &priced, &geometries).unwrap();
+    replay.thread(events.iter().copied().map(Ok)).unwrap();
+    replay.finish()
+}
+
+fn enter(node: u32) -> CallEvent {
+    CallEvent::Enter(NodeId(node))
+}
+
+fn block(node: u32, start: u32) -> CallEvent {
+    CallEvent::Block {
+        node: NodeId(node),
+        start: CodeUnits::new(start),
+    }
+}
+
+#[test]
+fn calls_returns_and_the_runtime_access_caches_in_their_order() {
+    let program = two_calls();
+    let charges = replay(&program, &[enter(0), enter(1), enter(2)], &[4, 1]);
+    // Four blocks: main in 0 and 1, half in 2, the runtime's division in 3. half: 6 + 3 * 2 - 10, the division: 6 + 4 * 2 - 10.
+    let expected = BTreeMap::from([((NodeId(0), Some(0)), 2.0), ((NodeId(1), Some(1)), 4.0)]);
+    assert_eq!(charges[0].places, expected);
+    assert_eq!(
+        (charges[0].total, charges[0].misses, charges[0].hits),
+        (6.0, 2, 6)
+    );
+    // One block has one method. Twice: half 2, the division 4, half again 2, main 6 + 7 * 2 - 10.
+    assert_eq!(
+        (charges[1].total, charges[1].misses, charges[1].hits),
+        (36.0, 8, 0)
+    );
+}
+
+#[test]
+fn without_the_order_all_hits_and_all_misses_are_the_bounds() {
+    let (program, target) = (two_calls(), Target::parse("t", TARGET).unwrap());
+    let priced = priced(&program, &target);
+    let of = |accesses| estimate(&program, &target, &priced, accesses).total;
+    let (hit, miss) = (of(CacheAccesses::Hit), of(CacheAccesses::Miss));
+    assert_eq!(
+        hit.value,
+        10.0 + 1.0 + 10.0 + 5.0 + 2.0 * (1.0 + 100.0 + 5.0)
+    );
+    assert_eq!(miss.value - hit.value, 36.0);
+    let bounds = of(CacheAccesses::Bounds);
+    assert_eq!((bounds.low, bounds.high), (hit.value, miss.value));
+    let charges = replay(&program, &[enter(0), enter(1), enter(2)], &[4]);
+    let found = estimate(
+        &program,
+        &target,
+        &priced,
+        CacheAccesses::Charged(&charges[0]),
+    );
+    assert_eq!(found.total.value - hit.value, 6.0);
+    assert_eq!((found.instructions, found.calls), (10, 3));
+    let places = found.nodes.iter().flatten().map(|place| place.cost.value);
+    assert_eq!(places.sum::<f64>(), found.total.value);
+}
+
+#[test]
+fn a_loop_over_the_first_block_executes_it_once_for_each_event() {
+    let code = [(0, IDIV), (1, IFNE), (4, RETURN)];
+    let program = program(
+        vec![method("main", "()V", 5, &code, &[0, 4])],
+        vec![node(0, None, &[2, 2, 1])],
+    );
+    let charges = replay(&program, &[enter(0), block(0, 0), block(0, 0)], &[4]);
+    // Each division is a call and a return.
+    assert_eq!(charges[0].misses + charges[0].hits, 4);
+}
+
+#[test]
+fn what_the_vm_calls_leaves_the_cache_as_it_is() {
+    let mut program = two_calls();
+    program.nodes[1].is_run = false;
+    program.nodes[1].is_priced = false;
+    let charges = replay(&program, &[enter(0), enter(1), enter(2)], &[4]);
+    assert_eq!(charges[0].places[&(NodeId(0), Some(2))], 2.0);
+    assert_eq!(charges[0].misses + charges[0].hits, 4);
+}
+
+#[test]
+fn only_what_is_priced_is_charged() {
+    let mut program = two_calls();
+    program.restrict(&[1]);
+    let charges = replay(&program, &[enter(0), enter(1), enter(2)], &[4]);
+    assert_eq!(
+        charges[0].places,
+        BTreeMap::from([((NodeId(1), Some(1)), 4.0)])
+    );
+}
+
+#[test]
+fn events_may_begin_anywhere() {
+    let program = two_calls();
+    let charges = replay(
+        &program,
+        &[block(2, 0), enter(1), block(9, 9), enter(7)],
+        &[4],
+    );
+    assert!(charges[0].total > 0.0);
+}
