@@ -13,6 +13,7 @@ long_lane=(
     calls::art_s_counts_are_those_of_its_own_trace
     device::a_full_device_ends_a_session
     device::a_recording_whose_cable_is_pulled
+    device::a_session_whose_cable_is_pulled
     java::java_frames_behind_calls_of_the_vm
     held_up::a_process_with_more_files_than_may_be_opened
     pmu::events_of_a_pmu_are_counted

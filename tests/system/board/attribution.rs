@@ -46,7 +46,7 @@ fn every_sample_of_hardware_cycles_is_what_the_registers_say() -> Result<()> {
         (App::new("cradle", "run", 40)?, 1),
     ];
     let apps = match scale() {
-        Scale::Gate => &apps[..2],
+        Scale::Gate => &apps[1..2],
         Scale::Long => &apps[..],
     };
     all_apps(apps, "-e cycles -F 997 --shim bpf").map(|_| ())
@@ -63,7 +63,7 @@ fn every_sample_of_hardware_cycles_in_nterp_is_what_the_registers_say() -> Resul
     ]
     .map(|(app, known)| (app.in_release(Release::Art14), known));
     let (apps, enough) = match scale() {
-        Scale::Gate => (&apps[..2], 2000),
+        Scale::Gate => (&apps[1..2], 2000),
         Scale::Long => (&apps[..], 4000),
     };
     let Some(counts) = all_apps(apps, "-e cycles -F 997 --shim bpf")? else {
