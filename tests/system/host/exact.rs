@@ -163,7 +163,9 @@ pub(crate) fn read(session: &Path, counter: &str) -> Result<Values> {
 pub(crate) fn names(session: &Path) -> Result<HashMap<u64, String>> {
     let mut names = HashMap::new();
     for (file, base) in PARTS {
-        for line in fs::read_to_string(session.join("symbols").join(file))?.lines() {
+        // A part without methods has no file.
+        let lines = fs::read_to_string(session.join("symbols").join(file)).unwrap_or_default();
+        for line in lines.lines() {
             if let [address, _, class, method, descriptor, ..] =
                 line.split('\t').collect::<Vec<_>>()[..]
                 && let Some(address) = address.strip_prefix("0x")
