@@ -9,6 +9,7 @@
 //! because rewritten code is executed before the VM has one, and before `Thread` is initialised: until recording begins, all code uses one common
 //! cell and touches neither `Thread` nor `Unsafe`. The runtime's methods call only native methods, or they would record themselves.
 
+mod append;
 mod builder;
 mod count;
 mod enter;
