@@ -55,13 +55,14 @@ pub const ANNOTATE: &str = "\
 Example:
   varid annotate parse --source-path ./src";
 
-/// `varid metrics`.
+/// `varid estimate`.
 #[cfg(feature = "host")]
 pub const ESTIMATE: &str = "\
-Examples:
-  varid exact --call-order -o counted -- java -jar app.jar
-  varid estimate --target jop-2011 counted
-  varid estimate --target jop-2011 --within org.example.App.step --sweep method_cache.size=1K,2K,4K counted";
+Example:
+  varid estimate --target jop-2011 --within org.example.App.step --sweep method_cache.size=1K,2K,4K";
+
+/// `varid metrics`.
+#[cfg(feature = "host")]
 pub const METRICS: &str = "\
 Example:
   varid metrics --section opcodes --section sites";
