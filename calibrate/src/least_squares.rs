@@ -67,8 +67,8 @@ impl NormalEquations {
         }
     }
 
-    /// Returns the unknowns for the equations' right sides.
-    pub(crate) fn solve(&self, right: &[f64]) -> Vec<f64> {
+    /// Returns the unknowns for the equations' right sides. `near`: the solution for similar ones, from which it is found sooner.
+    pub(crate) fn solve(&self, right: &[f64], near: Option<&[f64]>) -> Vec<f64> {
         let mut vector = vec![0.0; self.scale.len()];
         for ((row, weight), right) in self.rows.iter().zip(&self.weights).zip(right) {
             for (at, value) in row {
@@ -77,7 +77,11 @@ impl NormalEquations {
                 }
             }
         }
-        let solution = self.pivot(&vector);
+        let is_free = match near {
+            Some(near) => near.iter().map(|value| *value > 0.0).collect(),
+            None => vec![true; vector.len()],
+        };
+        let solution = self.pivot(&vector, is_free);
         let scaled = solution.iter().zip(&self.scale);
         scaled
             .map(|(value, scale)| (value / scale).max(0.0))
@@ -85,9 +89,8 @@ impl NormalEquations {
     }
 
     /// Exchanges unknowns between those that are zero and those that are not, until no exchange makes the sum smaller.
-    fn pivot(&self, vector: &[f64]) -> Vec<f64> {
+    fn pivot(&self, vector: &[f64], mut is_free: Vec<bool>) -> Vec<f64> {
         let unknowns = vector.len();
-        let mut is_free = vec![true; unknowns];
         let (mut fewest, mut patience) = (usize::MAX, 3_u8);
         let mut solution = vec![0.0; unknowns];
         for _ in 0..unknowns.saturating_mul(3).saturating_add(10) {
@@ -193,7 +196,7 @@ mod tests {
             vec![(1, 1.0), (2, 1.0)],
         ];
         let equations = NormalEquations::new(3, &rows, &[1.0, 0.5, 2.0]);
-        let solution = equations.solve(&[1.0, 7.0, 8.0]);
+        let solution = equations.solve(&[1.0, 7.0, 8.0], None);
         assert!(close(&solution, &[1.0, 3.0, 5.0]), "{solution:?}");
     }
 
@@ -201,14 +204,14 @@ mod tests {
     fn an_unknown_that_would_be_negative_is_zero_and_the_others_fit_best() {
         // x = 1, x + y = 0: with y at 0 the best x is 0.5.
         let rows = [vec![(0, 1.0)], vec![(0, 1.0), (1, 1.0)]];
-        let solution = NormalEquations::new(2, &rows, &[1.0, 1.0]).solve(&[1.0, 0.0]);
+        let solution = NormalEquations::new(2, &rows, &[1.0, 1.0]).solve(&[1.0, 0.0], None);
         assert!(close(&solution, &[0.5, 0.0]), "{solution:?}");
     }
 
     #[test]
     fn unknowns_that_always_occur_together_share_their_sum() {
         let rows = [vec![(0, 1.0), (1, 1.0)]];
-        let solution = NormalEquations::new(2, &rows, &[1.0]).solve(&[6.0]);
+        let solution = NormalEquations::new(2, &rows, &[1.0]).solve(&[6.0], None);
         assert!(close(&solution, &[3.0, 3.0]), "{solution:?}");
     }
 
@@ -226,7 +229,10 @@ mod tests {
             let rows: Vec<_> = (0..unknowns + 5).map(|_| row()).collect();
             let right: Vec<f64> = rows.iter().map(|_| random.f64() - 0.4).collect();
             let weights = vec![1.0; rows.len()];
-            let solution = NormalEquations::new(unknowns, &rows, &weights).solve(&right);
+            let equations = NormalEquations::new(unknowns, &rows, &weights);
+            let near: Vec<f64> = (0..unknowns).map(|_| random.f64() - 0.5).collect();
+            let solution = equations.solve(&right, Some(&near));
+            assert!(close(&solution, &equations.solve(&right, None)));
             for at in 0..unknowns {
                 let gradient: f64 = rows
                     .iter()

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How often a run is executed in a round, and how many of these do not count: the first ones load classes and fill caches.
-const EXECUTIONS: u32 = 14;
-const WARM_UP: usize = 4;
+const EXECUTIONS: u32 = 10;
+const WARM_UP: usize = 3;
 /// The least number of rounds of a VM.
 const ROUNDS: usize = 3;
 /// The ticks after which a coarse clock is fine enough to plan by.
@@ -68,9 +68,9 @@ pub fn measure(
     let mut launches: Vec<Launch> = Vec::new();
     for number in 0..setup.launches {
         progress(number);
-        let done = u32::try_from(number.saturating_add(1)).unwrap_or(1);
-        let all = u32::try_from(setup.launches).unwrap_or(1);
-        let deadline = setup.time.saturating_mul(done) / all.max(1);
+        #[allow(clippy::cast_precision_loss, reason = "a few VMs")]
+        let done = number.saturating_add(1) as f64 / setup.launches as f64;
+        let deadline = setup.time.mul_f64(done);
         let mut command = setup.vm.with(setup.class_path, &program.main_class);
         command.args(setup.counter);
         let mut vm = VmProcess::start(command)?;

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 /// How often the launches and rounds are drawn again.
 const REPLICATES: usize = 200;
+/// What the replicates are drawn by.
+const SEED: u64 = 1;
 /// The share of cases in which an interval contains the cost.
 pub const CONFIDENCE: f64 = 0.95;
 
@@ -22,13 +24,13 @@ pub struct Cost {
     pub key: CostKey,
     /// The cost.
     pub value: f64,
-    /// The least and the most that it may be.
+    /// The least that it may be.
     pub low: f64,
     /// The most that it may be.
     pub high: f64,
     /// The number of measured times that have a part in it: of each round of each unit with the key.
     pub measured: usize,
-    /// What else is to be said about it.
+    /// Where it comes from.
     pub origin: Origin,
 }
 
@@ -107,12 +109,9 @@ fn enlargement(launches: usize) -> f64 {
     }
 }
 
-/// Solves for the costs of all keys by one clock.
-///
-/// # Errors
-///
-/// There is no timer of this clock, or no round.
-pub fn solve(program: &Program, launches: &[Launch], clock: Clock, random: &mut Rng) -> Costs {
+/// Solves for the costs of all keys by one clock. The same measurements have the same costs and intervals.
+pub fn solve(program: &Program, launches: &[Launch], clock: Clock) -> Costs {
+    let random = &mut Rng::with_seed(SEED);
     let timers: Vec<usize> = program
         .timers
         .iter()
@@ -127,15 +126,16 @@ pub fn solve(program: &Program, launches: &[Launch], clock: Clock, random: &mut 
     };
     let mut keys: BTreeMap<CostKey, usize> = BTreeMap::new();
     for (key, _) in tallies().flat_map(|tally| tally.iter()) {
-        let key = measured_as(program, key);
-        let next = keys.len();
-        keys.entry(key.clone()).or_insert(next);
+        if let Some(key) = measured_as(program, key) {
+            let next = keys.len();
+            keys.entry(key.clone()).or_insert(next);
+        }
     }
     let equations: Vec<Vec<(usize, f64)>> = tallies()
         .map(|tally| {
             let mut row: BTreeMap<usize, f64> = BTreeMap::new();
             for (key, count) in tally.iter() {
-                if let Some(at) = keys.get(measured_as(program, key)) {
+                if let Some(at) = measured_as(program, key).and_then(|key| keys.get(key)) {
                     *row.entry(*at).or_default() += f64::from(count);
                 }
             }
@@ -152,11 +152,11 @@ pub fn solve(program: &Program, launches: &[Launch], clock: Clock, random: &mut 
     // The error of a time is a share of it.
     let weights: Vec<f64> = measured.iter().map(|time| 1.0 / time.max(1e-3)).collect();
     let normal = NormalEquations::new(keys.len(), &equations, &weights);
-    let values = normal.solve(&measured);
+    let values = normal.solve(&measured, None);
     let mut replicates: Vec<Vec<f64>> = vec![Vec::with_capacity(REPLICATES); keys.len()];
     for _ in 0..REPLICATES {
         let chosen: Vec<_> = launches.iter().map(|_| draw(launches, random)).collect();
-        let solution = normal.solve(&times(launches, &chosen, &timers));
+        let solution = normal.solve(&times(launches, &chosen, &timers), Some(&values));
         for (all, value) in replicates.iter_mut().zip(solution) {
             all.push(value);
         }
@@ -216,13 +216,14 @@ fn draw(launches: &[Launch], random: &mut Rng) -> (usize, Vec<usize>) {
     )
 }
 
-/// Returns the key that stands for another one in the equations.
-fn measured_as<'a>(program: &'a Program, key: &'a CostKey) -> &'a CostKey {
-    let shared = program.unseparated.iter().find_map(|one| match one {
-        Unseparated::Half(half, with) if half == key => Some(with),
+/// Returns the key that stands for another one in the equations. None: none does, its cost is contained in others'.
+fn measured_as<'a>(program: &'a Program, key: &'a CostKey) -> Option<&'a CostKey> {
+    let other = program.unseparated.iter().find_map(|one| match one {
+        Unseparated::Half(half, with) if half == key => Some(Some(with)),
+        Unseparated::Contained(contained, _) if contained == key => Some(None),
         _ => None,
     });
-    shared.unwrap_or(key)
+    other.unwrap_or(Some(key))
 }
 
 fn add_unseparated(program: &Program, costs: &mut Vec<Cost>) {

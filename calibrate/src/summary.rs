@@ -59,7 +59,7 @@ impl<'a> Summary<'a> {
     #[must_use]
     pub fn noise(&self) -> Option<String> {
         let uncertainty = self.uncertainty();
-        if !(uncertainty <= NOISY) {
+        if uncertainty.is_nan() || uncertainty > NOISY {
             return Some(format!(
                 "the machine is too noisy: half of the costs are uncertain by more than {:.0} %. Stop other programs, or raise --time",
                 uncertainty * 100.0

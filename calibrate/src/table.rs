@@ -40,16 +40,19 @@ fn write_all(costs: &Costs, provenance: &Provenance, to: &mut String) -> fmt::Re
     writeln!(to, "target = {}", text(target))?;
     writeln!(to, "about = {}", text(&format!("{vm} on {machine}")))?;
     writeln!(to, "unit = \"ns\"")?;
-    writeln!(to, "\n[sources]")?;
-    let mut measured = format!("measured by clock {}, 95 % intervals", costs.clock);
+    writeln!(to, "vm = {}", text(vm))?;
+    writeln!(to, "machine = {}", text(machine))?;
+    writeln!(to, "clock = \"{}\"", costs.clock)?;
     if let Some(agreement) = agreement {
         let Agreement { r, slope, keys, .. } = agreement;
-        write!(
-            measured,
-            "; a second clock: r = {r:.4}, slope {slope:.3}, {keys} instructions"
+        writeln!(
+            to,
+            "# A second clock: its correlation with the first one, and the line's slope, over so many instructions."
         )?;
+        writeln!(to, "r = {r:.4}\nslope = {slope:.4}\ninstructions = {keys}")?;
     }
-    writeln!(to, "measured = {}", text(&measured))?;
+    writeln!(to, "\n[sources]")?;
+    writeln!(to, "measured = \"measured, with a 95 % interval\"")?;
     writeln!(
         to,
         "shared = \"half of what two keys that always occur together cost\""
@@ -124,11 +127,17 @@ mod tests {
             target: "a \"name\"".to_owned(),
             vm: "C:\\java".to_owned(),
             machine: "m\n".to_owned(),
-            agreement: None,
+            agreement: Some(Agreement {
+                r: 0.99,
+                slope: 1.01,
+                intercept: 0.0,
+                keys: 3,
+            }),
         };
         let table: toml::Table = write_table(&costs, &provenance).parse().unwrap();
         assert_eq!(table["target"].as_str(), Some("a \"name\""));
         assert_eq!(table["about"].as_str(), Some("C:\\java on m "));
+        assert_eq!(table["slope"].as_float(), Some(1.01));
         let iadd = &table["cost"]["iadd"];
         assert_eq!(iadd["value"].as_float(), Some(0.75));
         assert_eq!(iadd["high"].as_float(), Some(1.5));

@@ -86,12 +86,19 @@ fn number(index: usize) -> MethodNumber {
     MethodNumber(u32::try_from(index).unwrap_or(u32::MAX))
 }
 
-/// Returns the keys whose costs no unit can tell apart.
+/// Returns the keys whose costs no unit can tell apart. Each call returns once: what the ways to return differ by is less than what a prediction of
+/// the processor makes of a call.
 fn unseparated() -> Vec<Unseparated> {
-    vec![
-        Unseparated::Contained(CostKey::new("return"), "the invokes"),
-        Unseparated::Half(CostKey::new("monitorexit"), CostKey::new("monitorenter")),
-    ]
+    let returns = [
+        "return", "ireturn", "lreturn", "freturn", "dreturn", "areturn",
+    ];
+    let mut keys: Vec<_> = returns
+        .map(|key| Unseparated::Contained(CostKey::new(key), "the invokes"))
+        .into();
+    let monitor = ["monitorexit", "monitorenter"].map(CostKey::new);
+    let [exit, enter] = monitor;
+    keys.push(Unseparated::Half(exit, enter));
+    keys
 }
 
 /// Returns the units of these names, and those of the other instructions in them.

@@ -150,7 +150,7 @@ fn arithmetic() -> Result<Vec<Unit>, Error> {
             }
         }
         units.push(single(at(116), Instruction::Plain).above(&[kind]));
-        // div, rem: of numbers that are not their own quotient.
+        // div, rem: of ones, and of numbers that are not their own quotient.
         let (dividend, divisor) = match kind {
             Kind::Int => (Value::Int(1_000_003), Value::Int(7)),
             Kind::Long => (Value::Long(1_000_003), Value::Long(7)),
@@ -159,6 +159,7 @@ fn arithmetic() -> Result<Vec<Unit>, Error> {
         };
         let load = Opcode(21_u8.saturating_add(kind.index()));
         for opcode in [108, 112] {
+            units.push(reducing(at(opcode), kind));
             let opcode = Opcode(at(opcode));
             let body = [
                 Instruction::Local(load, LOCAL),
@@ -203,6 +204,25 @@ fn conversions() -> Result<Vec<Unit>, Error> {
             units.push(Unit::new(conversion.name(), body).leaving([to]));
             opcode = opcode.saturating_add(1);
         }
+    }
+    // There and back, without anything between.
+    for (there, back) in [
+        (133, 136),
+        (134, 139),
+        (135, 142),
+        (137, 140),
+        (138, 143),
+        (141, 144),
+    ] {
+        let kind = match there {
+            133..=135 => Int,
+            137 | 138 => Long,
+            _ => Float,
+        };
+        let (there, back) = (Opcode(there), Opcode(back));
+        let name = format!("{} and {}", there.name(), back.name());
+        let body = [there, back].map(Instruction::Plain);
+        units.push(Unit::new(name, body).above(&[kind]));
     }
     for opcode in 145..=147 {
         units.push(single(opcode, Instruction::Plain).above(&[Int]));

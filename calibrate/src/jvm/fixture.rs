@@ -41,11 +41,11 @@ const fn descriptor(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns what a method executes, without `return`, whose cost is contained in that of the call.
+/// Returns what a method executes. The constructor also executes that of `Object`.
 pub(super) fn method_body(call: Call, returned: Option<Kind>) -> Vec<Instruction> {
     match (call, returned) {
         (Call::Constructor, _) => vec![Instruction::Plain(Opcode(ALOAD_0))],
-        (_, None) => Vec::new(),
+        (_, None) => vec![Instruction::Plain(Opcode(RETURN))],
         (_, Some(kind)) => {
             let opcode = Opcode(172_u8.saturating_add(kind.index()));
             vec![kind.one(), Instruction::Plain(opcode)]
@@ -158,9 +158,6 @@ pub(super) fn classes() -> Result<Vec<ProgramFile>, NotRewritten> {
         fixture.method(&member(flags, &name, &descriptor), limits, |code| {
             for instruction in method_body(call, returned) {
                 instruction.write(code)?;
-            }
-            if returned.is_none() {
-                code.to.op(RETURN);
             }
             Ok(())
         })?;

@@ -3,6 +3,7 @@
 //! An interpreter's jump to the next instruction is predicted from the ones before. A unit of a single instruction shows the best case, in which
 //! each jump leads to the same place.
 
+use super::fixture::FIELDS;
 use super::instruction::{Call, Instruction, Kind, Opcode};
 use super::unit::{Unit, Value};
 use fastrand::Rng;
@@ -12,8 +13,9 @@ const UNITS: u64 = 80;
 /// The number of phrases in each: as many that programs are full of as of any others.
 const PHRASES: usize = 24;
 
-/// The local variables of mixed units: an object in 0 and 1, `int` in 2 to 5, `long` in 6 and 8, `double` in 10 and 12, an `int[]` in 14.
-const LOCALS: [(u16, Value); 11] = [
+/// The local variables of mixed units: an object in 0 and 1, `int` in 2 to 5, `long` in 6 and 8, `double` in 10 and 12, arrays from 14 on in the order
+/// of the opcodes that load from them.
+const LOCALS: [(u16, Value); 18] = [
     (0, Value::Object),
     (1, Value::Object),
     (2, Value::Int(3)),
@@ -25,13 +27,21 @@ const LOCALS: [(u16, Value); 11] = [
     (10, Value::Double(1.5)),
     (12, Value::Double(2.5)),
     (14, Value::Array(10)),
+    (15, Value::Array(11)),
+    (16, Value::Array(6)),
+    (17, Value::Array(7)),
+    (18, Value::Objects),
+    (19, Value::Array(8)),
+    (20, Value::Array(5)),
+    (21, Value::Array(9)),
 ];
 
 /// Returns units of random phrases. They are the same each time. `imperative`: units of which those that use no local variables are phrases, too.
 pub(super) fn units(imperative: &[Unit]) -> Vec<Unit> {
     let common = common_phrases();
     let others = imperative.iter().filter(|unit| !unit.has_locals());
-    let others: Vec<Vec<Instruction>> = others.map(Unit::phrase).collect();
+    let mut others: Vec<Vec<Instruction>> = others.map(Unit::phrase).collect();
+    others.extend(object_phrases());
     let mut units = Vec::new();
     for seed in 0..UNITS {
         let mut random = Rng::with_seed(seed);
@@ -125,6 +135,35 @@ fn common_phrases() -> Vec<Vec<Instruction>> {
             int.pop(),
         ],
     ]
+}
+
+/// Loads and stores of all types in arrays and fields.
+fn object_phrases() -> Vec<Vec<Instruction>> {
+    use Kind::{Double, Float, Int, Long, Reference};
+    let zero = Instruction::Plain(Opcode(3));
+    let object = Instruction::Local(Opcode(43), 1);
+    let mut phrases = Vec::new();
+    let types = [Int, Long, Float, Double, Reference, Int, Int, Int];
+    for ((local, load), kind) in (14..).zip(46_u8..).zip(types) {
+        let array = Instruction::Local(Opcode(25), local);
+        let store = Instruction::Plain(Opcode(33_u8.saturating_add(load)));
+        let value = if kind == Reference {
+            object
+        } else {
+            kind.one()
+        };
+        let load = Instruction::Plain(Opcode(load));
+        phrases.push(vec![array, zero, load, kind.pop()]);
+        phrases.push(vec![array, zero, value, store]);
+    }
+    for kind in FIELDS {
+        let field = |opcode| Instruction::Field(Opcode(opcode), kind);
+        phrases.push(vec![object, field(180), kind.pop()]);
+        phrases.push(vec![object, kind.one(), field(181)]);
+        phrases.push(vec![field(178), kind.pop()]);
+        phrases.push(vec![kind.one(), field(179)]);
+    }
+    phrases
 }
 
 /// A call of a static method, whose value is removed.

@@ -130,7 +130,7 @@ fn coverage(clockwork: &Clockwork, runs: u64) -> (f64, f64) {
     for seed in 0..runs {
         let mut random = Rng::with_seed(seed);
         let launches = measured(clockwork, &program, &mut random);
-        let costs = solve(&program, &launches, Clock::Nano, &mut random);
+        let costs = solve(&program, &launches, Clock::Nano);
         for number in 0..KEYS {
             let cost = costs.get(&key(number)).unwrap();
             inside += u32::from(cost.low <= truth(number) && truth(number) <= cost.high);
@@ -179,7 +179,7 @@ fn one_launch_says_nothing_about_others() {
     let program = program(FINE.repetitions);
     let mut random = Rng::with_seed(1);
     let launches = measured(&FINE, &program, &mut random);
-    let costs = solve(&program, &launches[..1], Clock::Nano, &mut random);
+    let costs = solve(&program, &launches[..1], Clock::Nano);
     assert!(costs.costs.iter().all(|cost| cost.high.is_infinite()));
 }
 
@@ -192,7 +192,7 @@ fn keys_that_no_unit_tells_apart_are_marked() {
     ];
     let mut random = Rng::with_seed(1);
     let launches = measured(&FINE, &program, &mut random);
-    let costs = solve(&program, &launches, Clock::Nano, &mut random);
+    let costs = solve(&program, &launches, Clock::Nano);
     let cost = |name: &CostKey| costs.get(name).unwrap().clone();
     assert_eq!(
         cost(&CostKey::new("return")).origin,
