@@ -1,6 +1,7 @@
 //! Which units are there of the imperative instructions: those on constants, local variables, the stack, numbers, branches?
 
-use super::instruction::{Instruction, Kind, Opcode, Outcome};
+use super::instruction::Instruction;
+use super::opcode::{Kind, Opcode, Outcome};
 use super::unit::{Unit, Value};
 use crate::error::Error;
 use varid_instrument::assemble::Constant;

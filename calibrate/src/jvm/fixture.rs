@@ -1,6 +1,6 @@
 //! What do the calls, fields and clocks of units need?
 
-use super::instruction::{Call, Instruction, Kind, Opcode};
+use super::opcode::{Call, Kind, Opcode};
 use crate::clock::Clock;
 use crate::program::ProgramFile;
 use varid_instrument::NotRewritten;
@@ -41,15 +41,12 @@ const fn descriptor(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns what a method executes. The constructor also executes that of `Object`.
-pub(super) fn method_body(call: Call, returned: Option<Kind>) -> Vec<Instruction> {
+/// Returns the opcodes that a method executes, which have no operands. The constructor also executes that of `Object`.
+pub(super) fn method_body(call: Call, returned: Option<Kind>) -> Vec<Opcode> {
     match (call, returned) {
-        (Call::Constructor, _) => vec![Instruction::Plain(Opcode(ALOAD_0))],
-        (_, None) => vec![Instruction::Plain(Opcode(RETURN))],
-        (_, Some(kind)) => {
-            let opcode = Opcode(172_u8.saturating_add(kind.index()));
-            vec![kind.one(), Instruction::Plain(opcode)]
-        }
+        (Call::Constructor, _) => vec![Opcode(ALOAD_0)],
+        (_, None) => vec![Opcode(RETURN)],
+        (_, Some(kind)) => vec![kind.one_opcode(), kind.return_opcode()],
     }
 }
 
@@ -156,8 +153,8 @@ pub(super) fn classes() -> Result<Vec<ProgramFile>, NotRewritten> {
             _ => access::PUBLIC,
         };
         fixture.method(&member(flags, &name, &descriptor), limits, |code| {
-            for instruction in method_body(call, returned) {
-                instruction.write(code)?;
+            for Opcode(opcode) in method_body(call, returned) {
+                code.to.op(opcode);
             }
             Ok(())
         })?;

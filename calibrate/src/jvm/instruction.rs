@@ -1,82 +1,19 @@
 //! Which instructions do units have, how are they written, and which keys do they count for?
 
 use super::fixture::{self, FIXTURE};
-use crate::error::Error;
+use super::opcode::{Call, Kind, Opcode, Outcome};
 use crate::tally::{CostKey, Tally};
 use varid_instrument::NotRewritten;
 use varid_instrument::assemble::{CodeBuilder, Constant};
 use varid_symbolizer::class::java_mnemonic;
 
-/// An opcode of Java's bytecode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Opcode(pub(super) u8);
-
-impl Opcode {
-    /// Finds an opcode by its mnemonic.
-    pub(super) fn named(name: &'static str) -> Result<Self, Error> {
-        (0..=u8::MAX)
-            .find(|byte| java_mnemonic(*byte) == Some(name))
-            .map(Self)
-            .ok_or(Error::Mnemonic(name))
-    }
-
-    /// Returns its mnemonic.
-    pub(super) fn name(self) -> &'static str {
-        java_mnemonic(self.0).unwrap_or("?")
-    }
-}
-
 /// `wide`.
 const WIDE: u8 = 196;
 
-/// The type of a value, as far as instructions distinguish types.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Int,
-    Long,
-    Float,
-    Double,
-    Reference,
-}
-
 impl Kind {
-    /// All types, in the order of opcodes.
-    pub(super) const ALL: [Self; 5] = [
-        Self::Int,
-        Self::Long,
-        Self::Float,
-        Self::Double,
-        Self::Reference,
-    ];
-
-    /// Returns the number of words that a value takes.
-    pub(super) const fn words(self) -> u16 {
-        match self {
-            Self::Long | Self::Double => 2,
-            Self::Int | Self::Float | Self::Reference => 1,
-        }
-    }
-
-    /// Returns its place in the order of opcodes.
-    pub(super) const fn index(self) -> u8 {
-        match self {
-            Self::Int => 0,
-            Self::Long => 1,
-            Self::Float => 2,
-            Self::Double => 3,
-            Self::Reference => 4,
-        }
-    }
-
     /// Returns the instruction that pushes 1, or null.
     pub(super) const fn one(self) -> Instruction {
-        Instruction::Plain(Opcode(match self {
-            Self::Int => 4,
-            Self::Long => 10,
-            Self::Float => 12,
-            Self::Double => 15,
-            Self::Reference => 1,
-        }))
+        Instruction::Plain(self.one_opcode())
     }
 
     /// Returns the instruction that removes a value from the stack.
@@ -86,34 +23,6 @@ impl Kind {
             _ => 88,
         }))
     }
-}
-
-/// Whether a conditional branch is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Taken,
-    Not,
-}
-
-impl Outcome {
-    pub(super) const BOTH: [Self; 2] = [Self::Taken, Self::Not];
-
-    const fn suffix(self) -> &'static str {
-        match self {
-            Self::Taken => "_taken",
-            Self::Not => "_not",
-        }
-    }
-}
-
-/// How a method of the fixture is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
-    Static,
-    Virtual,
-    Interface,
-    /// The constructor, which calls that of `Object`.
-    Constructor,
 }
 
 /// An instruction of a unit. Branches and switches lead to the next instruction.
@@ -185,8 +94,8 @@ impl Instruction {
                         to.add(CostKey::new("invokespecial"), times.saturating_mul(2));
                     }
                 }
-                for instruction in fixture::method_body(*call, *returned) {
-                    instruction.count(times, to);
+                for opcode in fixture::method_body(*call, *returned) {
+                    Self::Plain(opcode).count(times, to);
                 }
             }
         }

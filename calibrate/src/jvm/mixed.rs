@@ -4,7 +4,8 @@
 //! each jump leads to the same place.
 
 use super::fixture::FIELDS;
-use super::instruction::{Call, Instruction, Kind, Opcode};
+use super::instruction::Instruction;
+use super::opcode::{Call, Kind, Opcode};
 use super::unit::{Unit, Value};
 use fastrand::Rng;
 
@@ -68,7 +69,7 @@ fn common_phrases() -> Vec<Vec<Instruction>> {
     let (d10, d12) = (local(24, 10), local(24, 12));
     let (this, object, array) = (local(42, 0), local(43, 1), local(25, 14));
     let (store_int, store_long, store_double) = (local(54, 5), local(55, 8), local(57, 12));
-    use super::instruction::Outcome::{Not, Taken};
+    use super::opcode::Outcome::{Not, Taken};
     vec![
         // x = y + z and the like.
         vec![i2, i3, plain(96), store_int],

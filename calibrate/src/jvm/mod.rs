@@ -2,7 +2,8 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | which instructions, and what are their keys | `instruction` |
+//! | what distinguishes instructions | `opcode` |
+//! | how is an instruction written, and what is its key | `instruction` |
 //! | what is a unit, and how is it repeated | `unit` |
 //! | which units are there | `catalogue`, `objects`, `mixed` |
 //! | how is a timed method written | `timed_method` |
@@ -17,6 +18,7 @@ mod instruction;
 mod main_class;
 mod mixed;
 mod objects;
+mod opcode;
 mod timed_method;
 mod unit;
 

@@ -5,7 +5,8 @@
 
 use super::catalogue::plains;
 use super::fixture::{FIELDS, FIXTURE, METHODS};
-use super::instruction::{Call, Instruction, Kind, Opcode};
+use super::instruction::Instruction;
+use super::opcode::{Call, Kind, Opcode};
 use super::unit::{Unit, Value};
 use crate::error::Error;
 
@@ -102,10 +103,7 @@ fn calls() -> Vec<Unit> {
         // Each instruction that returns a value is the last one of a static method.
         let name = match (call, returned) {
             (_, None) => opcode.to_owned(),
-            (Call::Static, Some(kind)) => {
-                let opcode = Opcode(172_u8.saturating_add(kind.index()));
-                opcode.name().to_owned()
-            }
+            (Call::Static, Some(kind)) => kind.return_opcode().name().to_owned(),
             (_, Some(_)) => format!("{opcode} and ireturn"),
         };
         let unit = Unit::new(name, body).in_a_loop();

@@ -1,7 +1,8 @@
 //! How is a timed method written?
 
 use super::fixture::{FIXTURE, INVOKESTATIC, write_clock};
-use super::instruction::{Instruction, Kind, Opcode};
+use super::instruction::Instruction;
+use super::opcode::{Kind, Opcode};
 use super::unit::{Unit, Value};
 use crate::clock::Clock;
 use crate::tally::Tally;
@@ -45,7 +46,7 @@ impl Copies {
 fn loop_end() -> [Instruction; 2] {
     [
         Instruction::Local(Opcode(21), ITERATIONS.0),
-        Instruction::If(Opcode(IFGT), super::instruction::Outcome::Taken),
+        Instruction::If(Opcode(IFGT), super::opcode::Outcome::Taken),
     ]
 }
 

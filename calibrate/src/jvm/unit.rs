@@ -1,6 +1,7 @@
 //! What is a unit, and how is it repeated?
 
-use super::instruction::{Instruction, Kind};
+use super::instruction::Instruction;
+use super::opcode::Kind;
 use crate::program::Shape;
 use crate::tally::Tally;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use varid_calibrate::{
-    Clock, Launch, Program, Provenance, Selection, Setup, Summary, VmCommand, java_program,
+    Clock, Error, Launch, Program, Provenance, Selection, Setup, Summary, VmCommand, java_program,
     measure, solve, write_program, write_table,
 };
 
@@ -46,8 +46,23 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<ExitCode> {
         Clock::Nano | Clock::Counter => LAUNCHES,
     });
     let time = args.time.mul_f64(MEASUREMENT);
-    let program = java_program(&selection, &clocks)?;
-    let measured = measure_in_folder(&program, &vm, counter.as_deref(), launches, time)?;
+    let attempt = |clocks: &[Clock]| -> anyhow::Result<(Program, Vec<Launch>)> {
+        let program = java_program(&selection, clocks)?;
+        let library = counter
+            .as_deref()
+            .filter(|_| clocks.contains(&Clock::Counter));
+        let measured = measure_in_folder(&program, &vm, library, launches, time)?;
+        Ok((program, measured))
+    };
+    let (program, measured) = match attempt(&clocks) {
+        // A VM may have no JNI.
+        Err(error) if clock != Clock::Counter && clocks.len() > 1 && has_ended(&error) => {
+            tracing::warn!("{error:#}: once more, without a second clock");
+            clocks.truncate(1);
+            attempt(&clocks)?
+        }
+        attempted => attempted?,
+    };
 
     let costs = solve(&program, &measured, clock);
     let second = clocks
@@ -74,6 +89,11 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<ExitCode> {
         args.output.display()
     ));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a VM has ended by itself.
+fn has_ended(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(Error::Ended(_)))
 }
 
 /// Measures a program whose files are in a temporary folder.
