@@ -151,7 +151,8 @@ fn arithmetic() -> Result<Vec<Unit>, Error> {
             }
         }
         units.push(single(at(116), Instruction::Plain).above(&[kind]));
-        // div, rem: of ones, and of numbers that are not their own quotient.
+        // div, rem: of numbers that are not their own quotient; div of ones, too. A remainder of ones is a zero, which divides nothing.
+        units.push(reducing(at(108), kind));
         let (dividend, divisor) = match kind {
             Kind::Int => (Value::Int(1_000_003), Value::Int(7)),
             Kind::Long => (Value::Long(1_000_003), Value::Long(7)),
@@ -160,7 +161,6 @@ fn arithmetic() -> Result<Vec<Unit>, Error> {
         };
         let load = Opcode(21_u8.saturating_add(kind.index()));
         for opcode in [108, 112] {
-            units.push(reducing(at(opcode), kind));
             let opcode = Opcode(at(opcode));
             let body = [
                 Instruction::Local(load, LOCAL),
