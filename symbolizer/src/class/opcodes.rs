@@ -80,12 +80,6 @@ pub fn java_mnemonic(opcode: u8) -> Option<&'static str> {
     NAMES.get(usize::from(opcode)).copied()
 }
 
-/// Returns the name of an opcode of Java's bytecode, as the specification has it. None if it is not used in class files.
-#[must_use]
-pub fn java_mnemonic(opcode: u8) -> Option<&'static str> {
-    NAMES.get(usize::from(opcode)).copied()
-}
-
 /// Returns the name of a primitive array's element type (`newarray`).
 pub(super) const fn array_type(code: u8) -> &'static str {
     match code {
