@@ -27,7 +27,7 @@ test-deps: deps
 build: programs testbed ## varid, and the VM and the apps that it is tried on
 
 programs: deps
-	cargo build --locked --release -p varid -p varid-exact-agent -p artvm
+	cargo build --locked --release -p varid -p varid-exact-agent -p varid-calibrate-counter -p artvm
 
 # What artvm needs beside itself, the workloads, and the interpreter whose truth is known. Only tests need ART 14: where it cannot be
 # fetched (status 3), its script says why.
@@ -76,7 +76,7 @@ art-changed: test-deps
 	@[ "$$(uname -m)" != x86_64 ] || tests/art11/changed.sh $(RELEASE)
 
 test-programs: test-deps programs $(TESTBED)/areavm/areavm $(TESTBED)/stackvm/stackvm
-	cargo build --locked --release -p varid -p varid-exact-agent -p artvm -p varid-stackvm
+	cargo build --locked --release -p varid -p varid-exact-agent -p varid-calibrate-counter -p artvm -p varid-stackvm
 	scripts/test-programs.sh build
 
 test: build test-programs board-trial ## all tests; ends with how many passed
@@ -139,7 +139,7 @@ lint: test-deps ## format, clippy, shellcheck, licences, SPDX lines, links
 
 # QUICK=1 shows that all of it runs, and measures little.
 bench: test-deps build ## what a sample, a name and a report of a million samples cost, beside perf's and other tools'
-	cargo build --locked --release -p varid -p varid-exact-agent -p artvm -p varid-recording -p varid-symbolizer -p varid-report --examples
+	cargo build --locked --release -p varid -p varid-exact-agent -p varid-calibrate-counter -p artvm -p varid-recording -p varid-symbolizer -p varid-report --examples
 	scripts/bench.py $(RELEASE) $(TARGET)/bench $(if $(QUICK),quick)
 	dvm-patch/bench/shadow_call.sh
 	dvm-patch/bench/remap.sh $(RELEASE)/varid $(RELEASE)/boot.dex $(TESTBED)/workloads/*.dex

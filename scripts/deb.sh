@@ -16,9 +16,10 @@ trap 'rm -rf "$root"' EXIT
 
 install -D -m 755 "$from/varid" "$root/usr/bin/varid"
 install -D -m 644 "$from/libvarid_art.so" "$root/usr/lib/varid/libvarid_art.so"
-if [ -e "$from/libvarid_exact_agent.so" ]; then
-    install -D -m 644 "$from/libvarid_exact_agent.so" "$root/usr/lib/varid/libvarid_exact_agent.so"
-fi
+for library in libvarid_exact_agent.so libvarid_calibrate_counter.so; do
+    [ -e "$from/$library" ] || continue
+    install -D -m 644 "$from/$library" "$root/usr/lib/varid/$library"
+done
 # Where varid --adb looks for what it pushes.
 for device in "$from"/device/*; do
     [ -d "$device" ] || continue

@@ -39,8 +39,10 @@ for arch in amd64 arm64 armhf; do
         mkdir "$to/device/x86_64"
         # A library of a Java VM cannot be static.
         if [ "$(dpkg --print-architecture)" = amd64 ]; then
-            cargo build --quiet --locked --release -p varid-exact-agent
-            strip -o "$to/libvarid_exact_agent.so" "${CARGO_TARGET_DIR:-target}/release/libvarid_exact_agent.so"
+            cargo build --quiet --locked --release -p varid-exact-agent -p varid-calibrate-counter
+            for library in libvarid_exact_agent.so libvarid_calibrate_counter.so; do
+                strip -o "$to/$library" "${CARGO_TARGET_DIR:-target}/release/$library"
+            done
         fi
         ln -s ../../varid "$to/device/x86_64/varid"
     fi

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What is installed, and where? varid, its manual and its completions, and the agent that is beside it, below a prefix.
+# What is installed, and where? varid, its manual and its completions, and the libraries for Java that are beside it, below a prefix.
 # usage: install.sh VARID PREFIX      DESTDIR, if set, stands before the prefix
 set -eu
 
@@ -10,7 +10,9 @@ install -D -m 755 "$1" "$prefix/bin/varid"
 if command -v strip >/dev/null; then
     strip "$prefix/bin/varid" || echo "install: $prefix/bin/varid keeps its symbols: this strip does not read it" >&2
 fi
-agent=$(dirname "$1")/libvarid_exact_agent.so
-[ ! -e "$agent" ] || install -D -m 644 "$agent" "$prefix/lib/varid/libvarid_exact_agent.so"
+for library in libvarid_exact_agent.so libvarid_calibrate_counter.so; do
+    built=$(dirname "$1")/$library
+    [ ! -e "$built" ] || install -D -m 644 "$built" "$prefix/lib/varid/$library"
+done
 "$(dirname "$0")/manual.sh" "$1" "$prefix"
 echo "install: $prefix/bin/varid, its manual and completions in $prefix/share"

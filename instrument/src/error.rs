@@ -20,6 +20,9 @@ pub enum NotRewritten {
     /// The constant pool has no room for the constants that are added.
     #[error("the constant pool is full")]
     ConstantPoolFull,
+    /// A method's code that is assembled exceeds 65,535 bytes, or a branch in it 32,767.
+    #[error("a method's code is too long")]
+    CodeTooLong,
     /// The method numbers are used up.
     #[error("no method numbers are left")]
     NoNumbers,

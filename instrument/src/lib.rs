@@ -60,6 +60,7 @@
 //! | which other attributes are kept | `attributes` |
 //! | how is the attribute `Code` written | `code_attribute` |
 //! | how is an instruction written | `assembler` |
+//! | how is a whole class written, and which of that may others use | `class_builder`, [`assemble`] |
 //! | which class and field does the VM need beside | [`runtime`] |
 //! | what is in a class file | `class`, a folder |
 //!
@@ -78,10 +79,12 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
 
+pub mod assemble;
 mod assembler;
 mod attributes;
 mod blocks;
 mod class;
+mod class_builder;
 mod code_attribute;
 mod constructor;
 mod error;

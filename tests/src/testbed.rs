@@ -76,6 +76,8 @@ fn build() -> Result<Testbed> {
             "-p",
             "varid-exact-agent",
             "-p",
+            "varid-calibrate-counter",
+            "-p",
             "artvm",
             "-p",
             "varid-stackvm",

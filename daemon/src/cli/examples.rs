@@ -31,6 +31,13 @@ pub const EXACT: &str = "\
 Example:
   varid exact --bytecodes -- java -jar app.jar";
 
+/// `varid calibrate`.
+#[cfg(feature = "host")]
+pub const CALIBRATE: &str = "\
+Examples:
+  varid calibrate --vm hotspot -o here.toml
+  varid calibrate --vm 'java -Xint -cp {classpath} {class}' --clock millis -o here.toml";
+
 /// `varid pull`.
 #[cfg(feature = "host")]
 pub const PULL: &str = "\

@@ -5,6 +5,8 @@ mod annotate;
 #[cfg(feature = "host")]
 pub mod arguments;
 #[cfg(feature = "host")]
+mod calibrate;
+#[cfg(feature = "host")]
 mod diff;
 #[cfg(feature = "host")]
 mod estimate;
@@ -37,6 +39,8 @@ mod values;
 
 #[cfg(feature = "host")]
 pub use annotate::{AnnotateArgs, AnnotateFormatArg};
+#[cfg(feature = "host")]
+pub use calibrate::{CalibrateArgs, VmArg};
 #[cfg(feature = "host")]
 pub use diff::{DiffArgs, Sides};
 #[cfg(feature = "host")]
@@ -167,6 +171,10 @@ pub enum Verb {
     #[cfg(feature = "host")]
     #[command(after_help = examples::EXACT)]
     Exact(ExactArgs),
+    /// Measure what each bytecode costs on a VM of this machine, with intervals.
+    #[cfg(feature = "host")]
+    #[command(after_help = examples::CALIBRATE)]
+    Calibrate(CalibrateArgs),
     /// Copy a session from the device that --adb names; it becomes the last one here.
     #[cfg(feature = "host")]
     #[command(after_help = examples::PULL)]

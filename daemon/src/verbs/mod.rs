@@ -3,6 +3,8 @@
 #[cfg(feature = "host")]
 mod annotate;
 #[cfg(feature = "host")]
+mod calibrate;
+#[cfg(feature = "host")]
 mod compress;
 mod config;
 mod daemon;
@@ -58,6 +60,8 @@ pub fn run(
         Verb::Record(args) => record::run(&args, vms),
         #[cfg(feature = "host")]
         Verb::Exact(args) => exact::run(args),
+        #[cfg(feature = "host")]
+        Verb::Calibrate(args) => calibrate::run(&args),
         #[cfg(feature = "host")]
         Verb::Pull { .. } => {
             crate::cli::bad_usage("pull", "'pull' copies from a device: --adb names it")

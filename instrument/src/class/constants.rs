@@ -225,6 +225,26 @@ impl<'c> Constants<'c> {
         self.add(constant, 1)
     }
 
+    /// Adds a constant `Float`.
+    pub(crate) fn add_float(&mut self, value: f32) -> Result<u16> {
+        let mut constant = vec![tag::FLOAT];
+        constant.extend(value.to_be_bytes());
+        self.add(constant, 1)
+    }
+
+    /// Adds a constant `Double`.
+    pub(crate) fn add_double(&mut self, value: f64) -> Result<u16> {
+        let mut constant = vec![tag::DOUBLE];
+        constant.extend(value.to_be_bytes());
+        self.add(constant, 2)
+    }
+
+    /// Adds a constant `String`.
+    pub(crate) fn add_string(&mut self, text: &str) -> Result<u16> {
+        let text = self.add_utf8(text.as_bytes())?;
+        self.add_indices(tag::STRING, &[text])
+    }
+
     /// Adds a constant `Long`.
     pub(crate) fn add_long(&mut self, value: i64) -> Result<u16> {
         let mut constant = vec![tag::LONG];

@@ -1,9 +1,9 @@
 //! How does the runtime class access the tree?
 
-use super::builder::{CodeBuilder, Label};
 use super::{CELL_TYPE, CLASS};
 use crate::assembler::Local;
 use crate::class::opcode;
+use crate::class_builder::{CodeBuilder, Label};
 use crate::error::Result;
 
 pub(super) const UNSAFE: &str = "jdk/internal/misc/Unsafe";

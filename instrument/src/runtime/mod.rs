@@ -10,7 +10,6 @@
 //! cell and touches neither `Thread` nor `Unsafe`. The runtime's methods call only native methods, or they would record themselves.
 
 mod append;
-mod builder;
 mod count;
 mod enter;
 mod memory;

@@ -1,6 +1,5 @@
 //! What does the runtime class do?
 
-use super::builder::{Annotation, ClassBuilder, Member, access};
 use super::memory::{Code, MEMORY, UNSAFE, UNSAFE_TYPE};
 use super::{
     ABORT, ABORT_TYPE, BEGIN, CELL_TYPE, CLASS, COUNT, COUNT_IN_ORDER, COUNT_IN_ORDER_TYPE,
@@ -10,6 +9,7 @@ use super::{
 };
 use crate::assembler::Local;
 use crate::class::opcode;
+use crate::class_builder::{Annotation, ClassBuilder, ClassKind, Limits, Member, access};
 use crate::error::Result;
 use crate::{Counted, Plan};
 
@@ -20,7 +20,10 @@ pub(super) const RECORDING: &str = "recording";
 pub(super) const COMMON: &str = "common";
 
 /// Words of stack and local variables that are enough for each method.
-const WORDS: u16 = 12;
+const LIMITS: Limits = Limits {
+    stack: 12,
+    locals: 12,
+};
 
 /// Returns the class file of the runtime class of a tree.
 ///
@@ -198,7 +201,7 @@ impl Tree {
             descriptor: "()V",
             annotation: None,
         };
-        class.method(&constructor, WORDS, |code| {
+        class.method(&constructor, LIMITS, |code| {
             code.to.load_reference(Local(0));
             code.to
                 .call(opcode::INVOKESPECIAL, "java/lang/Object", "<init>", "()V")?;
@@ -215,7 +218,7 @@ impl Tree {
                 descriptor,
                 annotation,
             };
-            class.method(&member, WORDS, |code| {
+            class.method(&member, LIMITS, |code| {
                 write(self, &mut Code::new(code, argument_words(descriptor)))
             })
         };
@@ -239,14 +242,14 @@ impl Tree {
             method(public, COUNT_IN_ORDER, COUNT_IN_ORDER_TYPE, inline, count)?;
             method(private, APPEND, APPEND_TYPE, inline, Self::append)?;
             method(private, RENEW, RENEW_TYPE, outside, Self::renew)?;
-            class.native(&Member {
+            class.method_without_code(&Member {
                 access: private | access::NATIVE,
                 name: order::NEW_CHUNK,
                 descriptor: order::NEW_CHUNK_TYPE,
                 annotation: None,
             })?;
         }
-        class.finish()
+        class.finish(ClassKind::Final(&[]))
     }
 
     fn begin(self, code: &mut Code<'_, '_>) -> Result<()> {

@@ -3,6 +3,7 @@
 mod annotate;
 mod areas;
 mod attribution;
+mod calibrate;
 mod call_order;
 mod callgraph;
 mod calls;

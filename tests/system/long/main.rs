@@ -1,6 +1,7 @@
 //! Tests that are too slow for each change: other boards, the kernel module, separate boots.
 
 mod armv7;
+mod calibrate;
 mod changed;
 mod code;
 mod compiled;

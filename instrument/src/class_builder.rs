@@ -1,5 +1,6 @@
 //! How is a class assembled?
 
+use crate::NotRewritten;
 use crate::assembler::Assembler;
 use crate::class::{Constants, opcode};
 use crate::error::Result;
@@ -8,25 +9,43 @@ use crate::error::Result;
 const VERSION: u16 = 49;
 const PUBLIC_FINAL_SUPER: u16 = 0x0001 | 0x0010 | 0x0020;
 
-/// Access flags of members.
-pub(super) mod access {
-    pub(in crate::runtime) const PUBLIC: u16 = 0x0001;
-    pub(in crate::runtime) const PRIVATE: u16 = 0x0002;
-    pub(in crate::runtime) const STATIC: u16 = 0x0008;
-    pub(in crate::runtime) const NATIVE: u16 = 0x0100;
+const PUBLIC_ABSTRACT_INTERFACE: u16 = 0x0001 | 0x0400 | 0x0200;
+
+/// Access flags of members: tables 4.5-A and 4.6-A.
+pub mod access {
+    /// Any class accesses it.
+    pub const PUBLIC: u16 = 0x0001;
+    /// Its own class alone accesses it.
+    pub const PRIVATE: u16 = 0x0002;
+    /// It belongs to the class, not to an object.
+    pub const STATIC: u16 = 0x0008;
+    /// Its code is in a library.
+    pub const NATIVE: u16 = 0x0100;
+    /// It has no code.
+    pub const ABSTRACT: u16 = 0x0400;
+}
+
+/// What a class is declared as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClassKind<'a> {
+    /// A public final class that implements these interfaces, by their names with slashes.
+    Final(&'a [&'a str]),
+    /// A public interface.
+    Interface,
 }
 
 /// A class that is assembled.
-pub(super) struct ClassBuilder {
+#[derive(Debug)]
+pub struct ClassBuilder {
     constants: Constants<'static>,
-    name: &'static str,
+    name: String,
     fields: Vec<Vec<u8>>,
     methods: Vec<Vec<u8>>,
 }
 
 /// Annotations by which HotSpot compiles the classes of its boot loader differently.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Annotation {
+pub enum Annotation {
     /// A method is inlined into every caller.
     ForceInline,
     /// A method is inlined into no caller.
@@ -46,25 +65,40 @@ impl Annotation {
 }
 
 /// A field or method without its contents.
-pub(super) struct Member {
-    pub(super) access: u16,
-    pub(super) name: &'static str,
-    pub(super) descriptor: &'static str,
-    pub(super) annotation: Option<Annotation>,
+#[derive(Debug, Clone, Copy)]
+pub struct Member<'a> {
+    /// Its [access flags](access).
+    pub access: u16,
+    /// Its name.
+    pub name: &'a str,
+    /// Its descriptor.
+    pub descriptor: &'a str,
+    /// Its annotation for HotSpot.
+    pub annotation: Option<Annotation>,
+}
+
+/// What a frame of a method has room for, in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Words of the operand stack.
+    pub stack: u16,
+    /// Local variables.
+    pub locals: u16,
 }
 
 impl ClassBuilder {
     /// Starts a public class below `Object`.
-    pub(super) fn new(name: &'static str) -> Self {
+    #[must_use]
+    pub fn new(name: &str) -> Self {
         Self {
             constants: Constants::empty(),
-            name,
+            name: name.to_owned(),
             fields: Vec::new(),
             methods: Vec::new(),
         }
     }
 
-    fn head(&mut self, member: &Member) -> Result<Vec<u8>> {
+    fn head(&mut self, member: &Member<'_>) -> Result<Vec<u8>> {
         let mut to = member.access.to_be_bytes().to_vec();
         for text in [member.name, member.descriptor] {
             to.extend(self.constants.add_utf8(text.as_bytes())?.to_be_bytes());
@@ -87,7 +121,11 @@ impl ClassBuilder {
     }
 
     /// Adds a field.
-    pub(super) fn field(&mut self, member: &Member) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// The constant pool is full.
+    pub fn field(&mut self, member: &Member<'_>) -> Result<()> {
         let mut field = self.head(member)?;
         field.extend(u16::from(member.annotation.is_some()).to_be_bytes());
         if let Some(annotation) = member.annotation {
@@ -97,11 +135,27 @@ impl ClassBuilder {
         Ok(())
     }
 
-    /// Adds a method, whose code `write` appends. Its stack and local variables take at most `words` words each.
-    pub(super) fn method(
+    /// Adds a method without code: a native or an abstract one.
+    ///
+    /// # Errors
+    ///
+    /// The constant pool is full.
+    pub fn method_without_code(&mut self, member: &Member<'_>) -> Result<()> {
+        let mut method = self.head(member)?;
+        method.extend([0; 2]);
+        self.methods.push(method);
+        Ok(())
+    }
+
+    /// Adds a method, whose code `write` appends.
+    ///
+    /// # Errors
+    ///
+    /// The constant pool is full, the code is longer than 65,535 bytes, or a branch leads further than 32,767 bytes; and what `write` returns.
+    pub fn method(
         &mut self,
-        member: &Member,
-        words: u16,
+        member: &Member<'_>,
+        limits: Limits,
         write: impl FnOnce(&mut CodeBuilder<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut method = self.head(member)?;
@@ -123,12 +177,13 @@ impl ClassBuilder {
             branches: Vec::new(),
         };
         write(&mut builder)?;
-        let code = builder.finish();
-        let length = u32::try_from(code.len()).unwrap_or(0);
+        let code = builder.finish()?;
+        let length = u16::try_from(code.len()).map_err(|_| NotRewritten::CodeTooLong)?;
+        let length = u32::from(length);
         method.extend(name.to_be_bytes());
         method.extend(length.saturating_add(12).to_be_bytes());
-        method.extend(words.to_be_bytes());
-        method.extend(words.to_be_bytes());
+        method.extend(limits.stack.to_be_bytes());
+        method.extend(limits.locals.to_be_bytes());
         method.extend(length.to_be_bytes());
         method.extend(code);
         // Neither exception table nor attributes.
@@ -137,24 +192,29 @@ impl ClassBuilder {
         Ok(())
     }
 
-    /// Adds a native method.
-    pub(super) fn native(&mut self, member: &Member) -> Result<()> {
-        let mut method = self.head(member)?;
-        method.extend(0_u16.to_be_bytes());
-        self.methods.push(method);
-        Ok(())
-    }
-
     /// Returns the class file.
-    pub(super) fn finish(mut self) -> Result<Vec<u8>> {
+    ///
+    /// # Errors
+    ///
+    /// The constant pool is full.
+    pub fn finish(mut self, kind: ClassKind<'_>) -> Result<Vec<u8>> {
         let this = self.constants.add_class(self.name.as_bytes())?;
         let object = self.constants.add_class(b"java/lang/Object")?;
         let mut to = 0xcafe_babe_u32.to_be_bytes().to_vec();
         for part in [0, VERSION] {
             to.extend(part.to_be_bytes());
         }
+        let (flags, names) = match kind {
+            ClassKind::Final(names) => (PUBLIC_FINAL_SUPER, names),
+            ClassKind::Interface => (PUBLIC_ABSTRACT_INTERFACE, &[] as &[&str]),
+        };
+        let mut interfaces = Vec::new();
+        for name in names {
+            interfaces.push(self.constants.add_class(name.as_bytes())?);
+        }
         self.constants.write(&mut to);
-        for part in [PUBLIC_FINAL_SUPER, this, object, 0] {
+        let count = u16::try_from(interfaces.len()).unwrap_or(0);
+        for part in [flags, this, object, count].into_iter().chain(interfaces) {
             to.extend(part.to_be_bytes());
         }
         for members in [&self.fields, &self.methods] {
@@ -168,11 +228,13 @@ impl ClassBuilder {
 
 /// A place in code that branches lead to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Label(usize);
+pub struct Label(usize);
 
 /// The code of a method that is assembled.
-pub(super) struct CodeBuilder<'a> {
-    pub(super) to: Assembler<'a, 'static>,
+#[derive(Debug)]
+pub struct CodeBuilder<'a> {
+    /// Appends instructions.
+    pub to: Assembler<'a, 'static>,
     /// The offset of each label.
     labels: Vec<usize>,
     /// The offset of each branch, and its label.
@@ -181,13 +243,13 @@ pub(super) struct CodeBuilder<'a> {
 
 impl CodeBuilder<'_> {
     /// Returns a label that is not placed.
-    pub(super) fn label(&mut self) -> Label {
+    pub fn label(&mut self) -> Label {
         self.labels.push(0);
         Label(self.labels.len().saturating_sub(1))
     }
 
     /// Places a label here.
-    pub(super) fn place(&mut self, label: Label) {
+    pub fn place(&mut self, label: Label) {
         let here = self.to.code.len();
         if let Some(offset) = self.labels.get_mut(label.0) {
             *offset = here;
@@ -195,30 +257,28 @@ impl CodeBuilder<'_> {
     }
 
     /// Appends a branch.
-    pub(super) fn branch(&mut self, opcode: u8, label: Label) {
+    pub fn branch(&mut self, opcode: u8, label: Label) {
         self.branches.push((self.to.code.len(), label));
         self.to.indexed(opcode, 0);
     }
 
     /// Appends a branch by comparing the `long` on the stack with 0.
-    pub(super) fn branch_by_sign(&mut self, opcode: u8, label: Label) {
+    pub(crate) fn branch_by_sign(&mut self, opcode: u8, label: Label) {
         self.to.op(opcode::LCONST_0);
         self.to.op(opcode::LCMP);
         self.branch(opcode, label);
     }
 
-    fn finish(mut self) -> Vec<u8> {
+    fn finish(mut self) -> Result<Vec<u8>> {
         for (from, label) in self.branches {
             let to = self.labels.get(label.0).copied().unwrap_or_default();
-            // Assembled methods are shorter than 32,768 bytes.
-            let offset = i16::try_from(to)
-                .unwrap_or(0)
-                .wrapping_sub(i16::try_from(from).unwrap_or(0));
+            let offset = to.cast_signed().wrapping_sub(from.cast_signed());
+            let offset = i16::try_from(offset).map_err(|_| NotRewritten::CodeTooLong)?;
             let operand = from.saturating_add(1)..from.saturating_add(3);
             if let Some(operand) = self.to.code.get_mut(operand) {
                 operand.copy_from_slice(&offset.to_be_bytes());
             }
         }
-        self.to.code
+        Ok(self.to.code)
     }
 }

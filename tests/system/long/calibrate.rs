@@ -1,0 +1,45 @@
+//! Tests that all instructions are measured, and that two clocks agree on them.
+
+#[path = "../calibrate.rs"]
+mod calibration;
+
+use anyhow::{Result, ensure};
+use calibration::Calibration;
+use varid_tests::{has_jdk, skipped};
+
+/// The correlation of two clocks below which something is wrong, also beside other programs. On an idle machine it is above 0.9888.
+const R: f64 = 0.9;
+/// The number of instructions in their forms.
+const KEYS: usize = 230;
+
+#[test]
+fn all_instructions_of_hotspot_s_interpreter_are_measured_by_two_clocks_that_agree() -> Result<()> {
+    if !has_jdk() {
+        skipped("calibrate", "there is no openjdk-17-jdk-headless");
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let calibration = Calibration::run(&["--time", "60s"], folder.path())?;
+    calibration.check(&[
+        "iload_wide",
+        "ifeq_taken",
+        "ifeq_not",
+        "invokeinterface",
+        "putfield_long",
+    ])?;
+    ensure!(
+        calibration.costs.len() >= KEYS,
+        "{}",
+        calibration.costs.len()
+    );
+    let r = calibration.r()?;
+    ensure!(r >= R, "r = {r}");
+    // An interpreter's call takes ten times as long as an addition, on any machine.
+    let value = |key: &str| calibration.costs.get(key).map_or(0.0, |cost| cost[0]);
+    ensure!(
+        value("invokestatic") > 3.0 * value("iadd"),
+        "{:?}",
+        calibration.costs
+    );
+    Ok(())
+}
