@@ -398,7 +398,7 @@ impl Cells {
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC.
-fn monotonic() -> u64 {
+pub(crate) fn monotonic() -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,

@@ -101,7 +101,7 @@ fn enable(jvmti: Jvmti) -> varid_jvmti::Result<()> {
 }
 
 /// Makes the files of this process. After an exec it has others.
-fn files(options: &Options) -> io::Result<Files> {
+pub(crate) fn files(options: &Options) -> io::Result<Files> {
     let pid = process::id();
     let mut number = 0_u32;
     loop {

@@ -14,11 +14,16 @@
 //! | which classes are rewritten, where do threads count | `agent` |
 //! | when does counting start | `start` |
 //! | classes that the VM does not show to agents | `hidden` |
+//! | what rewritten dex code calls in ART | `art` |
+//!
+//! ART has no such events on all devices: dex files are rewritten before, and the library is one of JNI there, whose functions keep the
+//! tree.
 //!
 //! Nothing here writes to standard output, which is the program's. A panic does not reach the VM: the event is then as if there were
 //! no agent.
 
 mod agent;
+pub mod art;
 mod events;
 mod hidden;
 mod options;

@@ -28,6 +28,13 @@ pub enum Record<'a> {
     Thread(ThreadRecord),
     /// The VM counts nothing: the reason.
     Failed(String),
+    /// The instructions of a method that has no class file, such as one of a dex file.
+    Instructions {
+        /// The method. Its class follows.
+        method: MethodNumber,
+        /// Their places, ascending.
+        places: Vec<u16>,
+    },
 }
 
 /// A class whose methods are counted.
@@ -86,6 +93,7 @@ mod kind {
     pub const NOT_COUNTED: u8 = 3;
     pub const THREAD: u8 = 4;
     pub const FAILED: u8 = 5;
+    pub const INSTRUCTIONS: u8 = 6;
 }
 
 /// The kinds of [`Executions`].
@@ -138,6 +146,12 @@ impl Record<'_> {
             Self::Failed(reason) => {
                 out.text(reason);
                 kind::FAILED
+            }
+            Self::Instructions { method, places } => {
+                out.put(&method.get().to_le_bytes());
+                out.length(places.len());
+                places.iter().for_each(|place| out.u16(*place));
+                kind::INSTRUCTIONS
             }
         };
         out.finish(kind)
@@ -259,6 +273,10 @@ impl<'a> Record<'a> {
                 time: u64::from_le_bytes(fields.array("time")?),
             }),
             kind::FAILED => Self::Failed(fields.text("reason")?),
+            kind::INSTRUCTIONS => Self::Instructions {
+                method: fields.method_number()?,
+                places: fields.list("number of instructions", |fields| fields.u16("place"))?,
+            },
             _ => {
                 return Err(Malformed {
                     offset: 0,
@@ -333,10 +351,14 @@ impl<'a> Fields<'a> {
         })
     }
 
-    fn method(&mut self) -> Result<MethodTable, Malformed> {
+    fn method_number(&mut self) -> Result<MethodNumber, Malformed> {
         let number = u32::from_le_bytes(self.array("number of a method")?);
+        MethodNumber::new(number).ok_or_else(|| self.error("number of a method"))
+    }
+
+    fn method(&mut self) -> Result<MethodTable, Malformed> {
         Ok(MethodTable {
-            number: MethodNumber::new(number).ok_or_else(|| self.error("number of a method"))?,
+            number: self.method_number()?,
             name: self.text("name of a method")?,
             descriptor: self.text("descriptor")?,
             access: self.u16("access flags")?,
@@ -438,6 +460,10 @@ mod tests {
                 time: 9,
             }),
             Record::Failed("no field".to_owned()),
+            Record::Instructions {
+                method: MethodNumber::new(7).unwrap(),
+                places: vec![0, 3],
+            },
         ]
     }
 

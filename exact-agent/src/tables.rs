@@ -21,7 +21,12 @@ impl Tables {
 
     /// Appends a record. The system keeps what is written, even if this process is killed.
     pub(crate) fn append(&self, record: &Record<'_>) -> io::Result<()> {
+        self.append_encoded(&record.encode())
+    }
+
+    /// Appends the bytes of records.
+    pub(crate) fn append_encoded(&self, records: &[u8]) -> io::Result<()> {
         // Threads append at the same time: a record is one write in almost all cases, and a rest of it is an error for the reader.
-        (&self.0).write_all(&record.encode())
+        (&self.0).write_all(records)
     }
 }

@@ -100,7 +100,7 @@ impl TreeFile {
     }
 
     /// Returns a word of the file by its offset in bytes. None if it is not in the file.
-    fn word(&self, offset: u64) -> Option<&AtomicU64> {
+    pub(crate) fn word(&self, offset: u64) -> Option<&AtomicU64> {
         let offset = usize::try_from(offset).ok()?;
         let end = offset.checked_add(size_of::<AtomicU64>())?;
         let is_word = end <= self.length && offset.is_multiple_of(size_of::<AtomicU64>());
@@ -109,7 +109,7 @@ impl TreeFile {
     }
 
     /// Takes so many bytes of the arena, which are zero. Returns their offset in the file. None if there is no room.
-    fn allocate(&self, bytes: u64) -> Option<u64> {
+    pub(crate) fn allocate(&self, bytes: u64) -> Option<u64> {
         let arena = (self.length as u64).checked_sub(node::HEADER)?;
         let allocated = self.word(header::ALLOCATED)?;
         let take = |taken: u64| taken.checked_add(bytes).filter(|end| *end <= arena);

@@ -42,6 +42,22 @@ pub enum Error {
         /// The path.
         path: PathBuf,
     },
+    /// A dex file cannot be rewritten.
+    #[error("{path}: {source}", path = .path.display())]
+    Dex {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: varid_instrument_dex::NotRewritten,
+    },
+    /// A command that starts ART, or varid itself, has an option with which dex files cannot be counted.
+    #[error("artvm cannot be counted with {option}: {reason}")]
+    Option {
+        /// The option.
+        option: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
     /// The session cannot be written.
     #[error(transparent)]
     Recording(#[from] varid_recording::Error),

@@ -12,6 +12,8 @@ use crate::{
 /// The opcodes of calls whose method the class file decides.
 const INVOKESPECIAL: u8 = 183;
 const INVOKESTATIC: u8 = 184;
+/// Those of dex code: invoke-direct, invoke-static, and both with consecutive registers. Class files have no calls with these numbers.
+const DEX_CALLS: [u8; 4] = [0x70, 0x71, 0x76, 0x77];
 
 /// Returns how often each instruction of a context ran, by ascending instruction. Empty if blocks are not counted.
 ///
@@ -85,7 +87,8 @@ impl<'t> Leaves<'t> {
     ) -> Vec<(usize, MethodNumber, u64)> {
         let sites = method.table.sites.iter().enumerate();
         let calls = sites.filter_map(|(index, site)| {
-            if ![INVOKESPECIAL, INVOKESTATIC].contains(&site.opcode) {
+            let is_certain = [INVOKESPECIAL, INVOKESTATIC].contains(&site.opcode);
+            if !is_certain && !DEX_CALLS.contains(&site.opcode) {
                 return None;
             }
             let leaf = self.find(&site.target)?;

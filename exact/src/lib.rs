@@ -6,6 +6,7 @@
 //! | question | file |
 //! |---|---|
 //! | how does a VM load the agent, how large may a tree be | `launch` |
+//! | how is a program of dex files rewritten | `dex` |
 //! | which VMs have run | `vms` |
 //! | what does a tree count | `tables` |
 //! | the nodes of a tree, in a file that is not trusted | `words`, `tree` |
@@ -22,6 +23,7 @@
 mod call_order;
 mod class_archive;
 mod class_folder;
+mod dex;
 mod error;
 mod executions;
 mod launch;
@@ -34,6 +36,7 @@ mod vms;
 mod words;
 
 pub use class_folder::{WrittenClasses, write_classes};
+pub use dex::{DexProgram, RewrittenDex, rewrite_dex};
 pub use error::{Error, Result};
 pub use launch::{free_bytes, tool_options};
 pub use order::Order;

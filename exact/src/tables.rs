@@ -21,6 +21,8 @@ pub struct Tables {
     pub not_counted: Vec<(String, String)>,
     /// The reason why nothing is counted.
     pub failed: Option<String>,
+    /// The instructions of methods without a class file, whose classes have not been read yet.
+    pub(crate) instructions: HashMap<MethodNumber, Vec<u16>>,
     /// The first record that could not be read: its offset in the file, and what is missing.
     pub damage: Option<String>,
 }
@@ -82,6 +84,9 @@ impl Tables {
                 self.threads.insert(thread.root, thread);
             }
             Record::Failed(reason) => self.failed = Some(reason),
+            Record::Instructions { method, places } => {
+                self.instructions.insert(method, places);
+            }
         }
     }
 
@@ -100,7 +105,8 @@ impl Tables {
                 .and_then(|file| file.method(&table.name, &table.descriptor))
                 .and_then(|method| method.code.as_ref())
                 .zip(file.as_ref());
-            let instructions = code.map_or_else(Vec::new, |(code, file)| {
+            let described = self.instructions.remove(&table.number);
+            let instructions = code.map_or(described.unwrap_or_default(), |(code, file)| {
                 let all = file.instructions(code);
                 all.filter_map(|found| u16::try_from(found.bci).ok())
                     .collect()

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// `varid exact`.
 #[derive(Debug, Args)]
 pub struct ExactArgs {
-    /// The command and its arguments: a Java program, or a script that starts some. Each VM counts, from its main method on.
+    /// The command and its arguments: a Java program, a script that starts some, or artvm with dex files. Each VM counts, from its main method on.
     #[arg(trailing_var_arg = true, required = true)]
     pub command: Vec<OsString>,
     /// The session's folder [default: a new one among the sessions].

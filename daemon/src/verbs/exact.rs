@@ -1,4 +1,4 @@
-//! `varid exact`: counts each call of a Java program by its calling context.
+//! `varid exact`: counts each call of a Java program, or of dex code, by its calling context.
 
 use super::launch::Held;
 use super::record;
@@ -6,6 +6,7 @@ use crate::cli::ExactArgs;
 use crate::{output, sessions};
 use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,9 @@ use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use varid_exact::{Summary, Vm, free_bytes, read_vms, tool_options, write_classes, write_session};
+use varid_exact::{
+    DexProgram, Summary, Vm, free_bytes, read_vms, tool_options, write_classes, write_session,
+};
 use varid_exact_agent::Options;
 use varid_instrument::{ClassPattern, Counted, MethodPattern};
 use varid_model::{Rate, perf};
@@ -79,6 +82,7 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
         class_files: args.dump_classes.is_some(),
         folder: trees.0.clone(),
     };
+    let dex = DexProgram::prepare(&args.command, &agent, &options)?;
     let start = monotonic_ns();
     let manifest = Manifest::new(
         EventDesc::new(
@@ -95,10 +99,19 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
         start,
     );
     let mut writer = SessionWriter::create(&folder, manifest)?;
-    let status = launch(&args, tool_options(&agent, &options)?)?;
+    let status = match &dex {
+        Some(dex) => launch(&dex.command, dex.environment.clone())?,
+        None => launch(&args.command, tool_options(&agent, &options)?)?,
+    };
     let vms = read_vms(&trees.0)?;
     if vms.is_empty() {
-        tracing::warn!("the command has started no Java VM of HotSpot, version 11 or later");
+        tracing::warn!(
+            "{}",
+            match dex {
+                Some(_) => "artvm has not loaded the library that counts",
+                None => "the command has started no Java VM of HotSpot, version 11 or later",
+            }
+        );
     }
     if let Some(folder) = &args.dump_classes {
         dump_classes(&vms, folder);
@@ -163,7 +176,7 @@ fn report(summary: &Summary, folder: &Path, is_last: bool) {
 }
 
 /// Starts the command, and waits until it has ended. A signal to varid ends the command first.
-fn launch(args: &ExactArgs, environment: (&str, String)) -> anyhow::Result<ExitStatus> {
+fn launch(command: &[OsString], environment: (&str, String)) -> anyhow::Result<ExitStatus> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [
         signal_hook::consts::SIGINT,
@@ -172,7 +185,7 @@ fn launch(args: &ExactArgs, environment: (&str, String)) -> anyhow::Result<ExitS
     ] {
         signal_hook::flag::register(signal, stop.clone()).context("cannot watch for signals")?;
     }
-    let mut held = Held::start(&args.command)?;
+    let mut held = Held::start(command)?;
     held.release(&[environment])?;
     loop {
         if let Some(status) = held

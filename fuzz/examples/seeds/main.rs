@@ -45,6 +45,8 @@ fn main() -> Result {
     save("dex", "names", dex)?;
     save("dex", "items", items)?;
     save("dex", "compact", compact)?;
+    save("instrument_dex", "names", dex)?;
+    save("instrument_dex", "items", items)?;
     save("substitute", "names", dex)?;
     save("substitute", "items", items)?;
     let scratch = tempfile::tempdir()?;

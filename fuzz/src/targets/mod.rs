@@ -17,6 +17,7 @@ mod import_jfr;
 mod import_perf_data;
 mod import_text;
 mod instrument;
+mod instrument_dex;
 mod jitdump;
 mod jvm;
 mod kernel;
@@ -37,7 +38,7 @@ mod walk;
 pub type Target = fn(&[u8]);
 
 /// Every target, by name. Its seeds are in `seeds/NAME`.
-pub const TARGETS: [(&str, Target); 32] = [
+pub const TARGETS: [(&str, Target); 33] = [
     ("call_order", call_order::fuzz),
     ("calls", calls::fuzz),
     ("class", class::fuzz),
@@ -55,6 +56,7 @@ pub const TARGETS: [(&str, Target); 32] = [
     ("import_perf_data", import_perf_data::fuzz),
     ("import_text", import_text::fuzz),
     ("instrument", instrument::fuzz),
+    ("instrument_dex", instrument_dex::fuzz),
     ("jitdump", jitdump::fuzz),
     ("jvm", jvm::fuzz),
     ("kernel", kernel::fuzz),

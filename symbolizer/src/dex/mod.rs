@@ -50,7 +50,7 @@ pub use lines::{LineRow, LineTable};
 pub use method::{DexMethod, DexMethodId, DexMethods};
 pub use mutf8::decode as decode_modified_utf8;
 pub use names::{class_name, type_name};
-pub use opcodes::Dialect;
+pub use opcodes::{Dialect, Format, Index, Opcode};
 pub use tries::{CatchHandler, TryRange};
 
 pub use crate::bytecode::{MethodCode, split_shared_name};

@@ -20,8 +20,9 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Returns the description of `code`.
-    pub(super) fn opcode(self, code: u8) -> &'static Opcode {
+    /// Returns the description of `code`: the low byte of an instruction's first code unit.
+    #[must_use]
+    pub fn opcode(self, code: u8) -> &'static Opcode {
         const UNKNOWN: Opcode = op("unknown", F10x, No);
         let of_dalvik = match self {
             Self::Art => None,
@@ -37,10 +38,13 @@ impl Dialect {
 
 /// The description of an opcode.
 #[derive(Debug)]
-pub(super) struct Opcode {
-    pub(super) name: &'static str,
-    pub(super) format: Format,
-    pub(super) index: Index,
+pub struct Opcode {
+    /// Its name, as the dex format has it.
+    pub name: &'static str,
+    /// How its operands are packed.
+    pub format: Format,
+    /// What the index among its operands refers to.
+    pub index: Index,
 }
 
 const fn op(name: &'static str, format: Format, index: Index) -> Opcode {
@@ -53,41 +57,69 @@ const fn op(name: &'static str, format: Format, index: Index) -> Opcode {
 
 /// How the operands are packed. The names are those of the dex format. Their first digit is the number of code units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
+pub enum Format {
+    /// No operands.
     F10x,
+    /// Two registers of four bits.
     F12x,
+    /// A register and a number of four bits each.
     F11n,
+    /// A register of eight bits.
     F11x,
+    /// A branch of eight bits.
     F10t,
+    /// A kind of error and an index.
     F20bc,
+    /// A branch of 16 bits.
     F20t,
+    /// Registers of eight and of 16 bits.
     F22x,
+    /// A register and a branch of 16 bits.
     F21t,
+    /// A register and a number of 16 bits.
     F21s,
+    /// A register and the high 16 bits of a number.
     F21h,
     /// As 21h, for a pair of registers.
     F21hw,
+    /// A register and an index.
     F21c,
+    /// Three registers of eight bits.
     F23x,
+    /// Two registers and a number of eight bits each.
     F22b,
+    /// Two registers of four bits and a branch of 16 bits.
     F22t,
+    /// Two registers of four bits and a number of 16 bits.
     F22s,
+    /// Two registers of four bits and an index.
     F22c,
+    /// A branch of 32 bits.
     F30t,
+    /// Two registers of 16 bits.
     F32x,
+    /// A register and a number of 32 bits.
     F31i,
+    /// A register and the distance of a table.
     F31t,
+    /// A register and an index of 32 bits.
     F31c,
+    /// Up to five registers of four bits and an index.
     F35c,
+    /// Consecutive registers and an index.
     F3rc,
+    /// As 35c, with the index of a prototype.
     F45cc,
+    /// As 3rc, with the index of a prototype.
     F4rcc,
+    /// A register and a number of 64 bits.
     F51l,
 }
 
 impl Format {
     /// Size of an instruction in code units.
-    pub(super) fn units(self) -> u32 {
+    #[must_use]
+    pub fn units(self) -> u32 {
         match self {
             F10x | F12x | F11n | F11x | F10t => 1,
             F20bc | F20t | F22x | F21t | F21s | F21h | F21hw | F21c | F23x | F22b | F22t | F22s
@@ -101,15 +133,24 @@ impl Format {
 
 /// What the index among the operands refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Index {
+pub enum Index {
+    /// It has none.
     No,
+    /// A string.
     String,
+    /// A type.
     Type,
+    /// A field.
     Field,
+    /// A method.
     DexMethod,
+    /// A method, and a prototype in addition.
     MethodAndProto,
+    /// A call site.
     CallSite,
+    /// A method handle.
     MethodHandle,
+    /// A prototype.
     Proto,
     /// Offset in an object, in bytes.
     FieldOffset,

@@ -19,6 +19,7 @@ mod elsewhere;
 mod estimate;
 mod events;
 mod exact;
+mod exact_dex;
 mod exact_restricted;
 mod exports;
 mod held_up;

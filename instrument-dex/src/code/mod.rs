@@ -1,0 +1,11 @@
+//! Rewrites the code of a method.
+
+mod assembler;
+mod debug;
+mod flow;
+mod insert;
+mod instruction;
+mod item;
+mod method;
+
+pub(crate) use method::{MethodCode, NewCode, Shorty, rewrite};

@@ -1,0 +1,17 @@
+//! Reads and writes the parts of a dex file.
+
+mod annotations;
+mod classes;
+mod cursor;
+mod header;
+mod output;
+mod pools;
+mod values;
+
+pub(crate) use annotations::{Annotated, Annotations};
+pub(crate) use classes::{ClassData, ClassDef, MemberMethod, NO_INDEX};
+pub(crate) use cursor::Cursor;
+pub(crate) use header::{ENDIAN_TAG, HEADER_SIZE, Header};
+pub(crate) use output::{Kind, Output, put_sleb, put_uleb};
+pub(crate) use pools::{MethodId, Order, Pools, Remap};
+pub(crate) use values::{Arrays, copy_annotation};

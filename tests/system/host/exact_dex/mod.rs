@@ -1,0 +1,149 @@
+//! Tests that `varid exact` counts each call of dex code by its calling context.
+//!
+//! One oracle is ART's own method trace of the program as it was. The other one is a program whose counts follow from its text.
+#![cfg(target_arch = "x86_64")]
+
+use anyhow::{Context, Result, ensure};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::process::Command;
+use varid_recording::{NodeId, SessionReader};
+use varid_tests::{App, Code, Release, Scale, judge, printed, scale, testbed};
+
+use super::exact::{Values, ensure_equal, names};
+
+/// Counts a command with varid, which must print `expected`.
+fn exact(session: &Path, options: &[&str], command: &[String], expected: &str) -> Result<()> {
+    let mut varid = testbed()?.varid();
+    varid.arg("exact").args(options).arg("-o").arg(session);
+    let found = printed(varid.arg("--").args(command))?;
+    ensure!(found == expected, "{found} instead of {expected}");
+    Ok(())
+}
+
+/// Returns the values of a counter in the contexts of methods whose class starts with `prefix`, of all threads: by these methods,
+/// outermost first.
+fn read(session: &Path, counter: &str, prefix: &str) -> Result<Values> {
+    let names = names(session)?;
+    let reader = SessionReader::open(session)?;
+    let contexts = reader.contexts()?.context("contexts")?;
+    let counter = contexts.counter(counter).context("the counter")?;
+    let mut paths: HashMap<NodeId, String> = HashMap::new();
+    let mut values = Values::new();
+    for id in contexts.node_ids() {
+        let node = contexts.node(id).context("a node")?;
+        let parent = node.parent.and_then(|parent| paths.get(&parent));
+        let mut path = parent.cloned().unwrap_or_default();
+        let name = names.get(&node.address.get()).context("a name")?;
+        if name.starts_with(prefix) {
+            if !path.is_empty() {
+                path.push('\t');
+            }
+            path.push_str(name);
+            *values.entry(path.clone()).or_default() += contexts.value(id, counter);
+        }
+        paths.insert(id, path);
+    }
+    Ok(values)
+}
+
+#[test]
+fn calls_are_those_of_the_method_trace_interpreted_and_compiled() -> Result<()> {
+    let mut apps = vec![("corner", "run")];
+    let mut runs = vec![
+        (Release::Art11, Code::Interpreted, &["--bytecodes"][..]),
+        (Release::Art11, Code::Jit, &["--bytecodes"]),
+    ];
+    if scale() == Scale::Long {
+        apps.extend([
+            ("math", "run"),
+            ("vm", "run"),
+            ("alike", "run"),
+            ("faults", "run"),
+            ("jit", "run"),
+            ("truth", "exceptions"),
+            ("truth", "interfaces"),
+        ]);
+        runs.extend([
+            (Release::Art11, Code::Interpreted, &[][..]),
+            (Release::Art14, Code::Interpreted, &["--bytecodes"]),
+            (Release::Art14, Code::Switch, &["--bytecodes"]),
+            (Release::Art14, Code::Jit, &["--bytecodes"]),
+        ]);
+    }
+    let folder = tempfile::tempdir()?;
+    for (number, (name, method)) in apps.into_iter().enumerate() {
+        let prefix = format!("org.example.{name}.");
+        let app = App::new(name, method, 1)?;
+        let trace = app.traced()?;
+        let expected = judge("method_contexts.py", [trace.as_os_str(), prefix.as_ref()])?;
+        let expected: Values = serde_json::from_value(expected)?;
+        ensure!(expected.len() > 8, "{expected:?}");
+        let output = printed(&mut app.command())?;
+        for (run, (release, code, options)) in runs.iter().enumerate() {
+            let what = || format!("{name} in {release:?}, {code:?}, {options:?}");
+            let app = App::new(name, method, 1)?.in_release(*release);
+            let app = app.executed_by(*code).with_context(what)?;
+            let session = folder.path().join(format!("{number}.{run}"));
+            exact(&session, options, &app.arguments(), &output).with_context(what)?;
+            let found = read(&session, "calls", &prefix)?;
+            ensure_equal(&found, &expected).with_context(what)?;
+        }
+    }
+    Ok(())
+}
+
+/// For each method of `exact_dex/Main.smali` in run(8): its calls, and its instructions.
+const COUNTED: [(&str, u64, u64); 4] = [
+    // Two before the loop; seven in each round, of which the round with an exception has three less and two more; four behind it.
+    ("run(I)J", 1, 2 + 7 * 8 - 3 + 2 + 2),
+    // Two each of nine (an exception) and of seven (the recursion) and of five (none); ten with the monitor, nine if that throws.
+    ("part(I)I", 8, 2 * 9 + 2 * 7 + 2 * 5 + 10 + 9),
+    // Three, two if it throws.
+    ("leaf(I)I", 2, 3 + 2),
+    // Twice three levels of five, and the last of three.
+    ("down(I)I", 8, 2 * (3 * 5 + 3)),
+];
+
+#[test]
+fn instructions_are_those_that_the_program_executes() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let dex = folder.path().join("counted.dex");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/host/exact_dex");
+    printed(
+        Command::new("smali")
+            .args(["assemble", "--api", "29", "-o"])
+            .arg(&dex)
+            .arg(source),
+    )?;
+    let artvm = testbed()?.release.join("artvm");
+    for code in [&[][..], &["--jit"]] {
+        let mut command = vec![artvm.display().to_string()];
+        command.extend(code.iter().map(|option| (*option).to_owned()));
+        let program = ["--no-dim", "--dex", "DEX", "--name", "org.example.counted"];
+        command.extend(program.map(str::to_owned));
+        command.extend(["org.example.counted.Main", "run", "8"].map(str::to_owned));
+        for argument in &mut command {
+            if argument == "DEX" {
+                *argument = dex.display().to_string();
+            }
+        }
+        let session = folder.path().join(format!("session{}", code.len()));
+        exact(&session, &["--bytecodes"], &command, "7\n")?;
+        let prefix = "org.example.counted.Main.";
+        for (counter, of) in [("calls", 1), ("bytecodes", 2)] {
+            let mut found: BTreeMap<String, u64> = BTreeMap::new();
+            for (path, value) in read(&session, counter, prefix)? {
+                let method = path.rsplit('\t').next().unwrap_or_default();
+                let method = method.trim_start_matches(prefix).to_owned();
+                *found.entry(method).or_default() += value;
+            }
+            let expected = COUNTED.map(|(method, calls, instructions)| {
+                let value = if of == 1 { calls } else { instructions };
+                (method.to_owned(), value)
+            });
+            ensure!(found == BTreeMap::from(expected), "{counter}: {found:?}");
+        }
+    }
+    Ok(())
+}
