@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The opcodes of calls whose method the class file decides.
-const INVOKESPECIAL: u8 = 183;
+pub(crate) const INVOKESPECIAL: u8 = 183;
 const INVOKESTATIC: u8 = 184;
 
 /// Returns how often each instruction of a context ran, by ascending instruction. Empty if blocks are not counted.
@@ -41,6 +41,14 @@ pub(crate) fn of_instructions<'n>(
             (bci, executions.saturating_sub(left))
         })
     })
+}
+
+/// Returns how many calls of a context have not returned: an exception ended them, or they were executed when the VM ended. Meaningful if
+/// blocks are counted.
+pub(crate) fn without_return(node: &Node, method: &CountedMethod) -> u64 {
+    let executions = of_instructions(node, method);
+    let returns = executions.filter(|(bci, _)| method.returns.binary_search(bci).is_ok());
+    returns.fold(node.calls, |left, (_, count)| left.saturating_sub(count))
 }
 
 /// The methods that cannot count their calls: native ones, those that the VM's compilers replace, and `Object.<init>`.
@@ -116,6 +124,7 @@ mod tests {
     fn counted() -> CountedMethod {
         let mut found = method(1, "run", 1);
         found.instructions = vec![0, 1, 4, 7, 8];
+        found.returns = vec![8];
         found.table.code_length = 9;
         found.table.counters = 1;
         found.table.blocks = [(0, 7, Executions::Calls), (7, 9, Executions::Counter(0))]
@@ -151,6 +160,15 @@ mod tests {
             count(&node(5, 20, &[(1, 2), (7, 1)])),
             [(0, 5), (1, 5), (4, 3), (7, 20), (8, 19)]
         );
+    }
+
+    #[test]
+    fn calls_that_an_exception_ends_do_not_return() {
+        let method = counted();
+        assert_eq!(without_return(&node(5, 5, &[]), &method), 0);
+        assert_eq!(without_return(&node(5, 4, &[(4, 1), (7, 2)]), &method), 3);
+        // Caught in the method, which returns then.
+        assert_eq!(without_return(&node(5, 5, &[(4, 1)]), &method), 0);
     }
 
     #[test]

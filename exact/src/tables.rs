@@ -1,6 +1,6 @@
 //! Reads what a VM says of its tree.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::RangeInclusive};
 
 use varid_exact_agent::record::{ClassRecord, Record, ThreadRecord};
 use varid_instrument::{Body, MethodNumber, MethodTable, Plain};
@@ -51,7 +51,12 @@ pub struct CountedMethod {
     pub table: MethodTable,
     /// Its instructions, if blocks are counted.
     pub instructions: Vec<u16>,
+    /// Those of them that return.
+    pub returns: Vec<u16>,
 }
+
+/// The opcodes of returns: from `ireturn` to `return`.
+const RETURNS: RangeInclusive<u8> = 172..=177;
 
 impl Tables {
     /// Reads the records of a file. What is behind a record that cannot be read is left out.
@@ -100,11 +105,16 @@ impl Tables {
                 .and_then(|file| file.method(&table.name, &table.descriptor))
                 .and_then(|method| method.code.as_ref())
                 .zip(file.as_ref());
-            let instructions = code.map_or_else(Vec::new, |(code, file)| {
+            let instructions: Vec<u16> = code.map_or_else(Vec::new, |(code, file)| {
                 let all = file.instructions(code);
                 all.filter_map(|found| u16::try_from(found.bci).ok())
                     .collect()
             });
+            let returns = instructions.iter().copied().filter(|bci| {
+                let opcode = code.and_then(|(code, _)| code.bytecode.get(usize::from(*bci)));
+                opcode.is_some_and(|opcode| RETURNS.contains(opcode))
+            });
+            let returns = returns.collect();
             self.methods.insert(
                 table.number,
                 CountedMethod {
@@ -113,6 +123,7 @@ impl Tables {
                     class_file,
                     table,
                     instructions,
+                    returns,
                 },
             );
         }
