@@ -84,6 +84,10 @@ public class Steps {
         }
     }
 
+    static synchronized void add(int n) {
+        sink += n;
+    }
+
     static int one(int n) {
         return n - n + 1;
     }
@@ -345,7 +349,7 @@ public class Steps {
 
     static void inThread(int n) {
         for (int i = 0; i < n; i++) {
-            sink += locked(1) + nested(i);
+            add(locked(1) + nested(i));
         }
     }
 

@@ -70,6 +70,7 @@ fn is_own(program: &Program, context: &str) -> bool {
     method.starts_with(program.class)
         && program.threads.contains(&thread)
         && context.split('\t').count() <= MOST_FRAMES
+        && !program.left_out.iter().any(|part| context.contains(part))
 }
 
 /// Reads the own contexts of a session.

@@ -5,12 +5,19 @@ use anyhow::{Result, ensure};
 use std::path::Path;
 use varid_tests::{Scale, compile_class, printed, scale, testbed};
 
-/// Returns the lines of an export of all contexts, sorted. Addresses of hidden classes are left out.
+/// Returns the lines of an export of the contexts of the program's threads, sorted. Addresses of hidden classes are left out. What the VM's own
+/// threads call depends on time.
 fn sorted(session: &Path, measure: &str) -> Result<Vec<String>> {
     let mut varid = testbed()?.varid();
     varid.args(["export", "-f", "folded", "--no-lines", "--measure", measure]);
     let printed = printed(varid.arg("-i").arg(session))?;
-    let mut lines: Vec<_> = printed.lines().map(without_addresses).collect();
+    // A line begins with the thread's name.
+    let is_own = |line: &&str| {
+        let thread = line.split(';').next().unwrap_or_default();
+        CONTEXTS.threads.contains(&thread)
+    };
+    let lines = printed.lines().filter(is_own);
+    let mut lines: Vec<_> = lines.map(without_addresses).collect();
     lines.sort_unstable();
     ensure!(lines.len() > 10_000, "{} lines", lines.len());
     Ok(lines)
