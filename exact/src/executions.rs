@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The opcodes of calls whose method the class file decides.
-const INVOKESPECIAL: u8 = 183;
+pub(crate) const INVOKESPECIAL: u8 = 183;
 const INVOKESTATIC: u8 = 184;
 /// Those of dex code: invoke-direct, invoke-static, and both with consecutive registers. Class files have no calls with these numbers.
 const DEX_CALLS: [u8; 4] = [0x70, 0x71, 0x76, 0x77];
@@ -43,6 +43,14 @@ pub(crate) fn of_instructions<'n>(
             (bci, executions.saturating_sub(left))
         })
     })
+}
+
+/// Returns how many calls of a context have not returned: an exception ended them, or they were executed when the VM ended. Meaningful if
+/// blocks are counted.
+pub(crate) fn without_return(node: &Node, method: &CountedMethod) -> u64 {
+    let executions = of_instructions(node, method);
+    let returns = executions.filter(|(bci, _)| method.returns.binary_search(bci).is_ok());
+    returns.fold(node.calls, |left, (_, count)| left.saturating_sub(count))
 }
 
 /// The methods that cannot count their calls: native ones, those that the VM's compilers replace, and `Object.<init>`.
@@ -119,6 +127,7 @@ mod tests {
     fn counted() -> CountedMethod {
         let mut found = method(1, "run", 1);
         found.instructions = vec![0, 1, 4, 7, 8];
+        found.returns = vec![8];
         found.table.code_length = 9;
         found.table.counters = 1;
         found.table.blocks = [(0, 7, Executions::Calls), (7, 9, Executions::Counter(0))]
@@ -154,6 +163,15 @@ mod tests {
             count(&node(5, 20, &[(1, 2), (7, 1)])),
             [(0, 5), (1, 5), (4, 3), (7, 20), (8, 19)]
         );
+    }
+
+    #[test]
+    fn calls_that_an_exception_ends_do_not_return() {
+        let method = counted();
+        assert_eq!(without_return(&node(5, 5, &[]), &method), 0);
+        assert_eq!(without_return(&node(5, 4, &[(4, 1), (7, 2)]), &method), 3);
+        // Caught in the method, which returns then.
+        assert_eq!(without_return(&node(5, 5, &[(4, 1)]), &method), 0);
     }
 
     #[test]

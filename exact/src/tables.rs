@@ -1,6 +1,6 @@
 //! Reads what a VM says of its tree.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::RangeInclusive};
 
 use varid_exact_agent::record::{ClassRecord, Record, ThreadRecord};
 use varid_instrument::{Body, MethodNumber, MethodTable, Plain};
@@ -53,7 +53,12 @@ pub struct CountedMethod {
     pub table: MethodTable,
     /// Its instructions, if blocks are counted.
     pub instructions: Vec<u16>,
+    /// Those of them that return.
+    pub returns: Vec<u16>,
 }
+
+/// The opcodes of returns: from `ireturn` to `return`.
+const RETURNS: RangeInclusive<u8> = 172..=177;
 
 impl Tables {
     /// Reads the records of a file. What is behind a record that cannot be read is left out.
@@ -106,11 +111,16 @@ impl Tables {
                 .and_then(|method| method.code.as_ref())
                 .zip(file.as_ref());
             let described = self.instructions.remove(&table.number);
-            let instructions = code.map_or(described.unwrap_or_default(), |(code, file)| {
+            let instructions: Vec<u16> = code.map_or(described.unwrap_or_default(), |(code, file)| {
                 let all = file.instructions(code);
                 all.filter_map(|found| u16::try_from(found.bci).ok())
                     .collect()
             });
+            let returns = instructions.iter().copied().filter(|bci| {
+                let opcode = code.and_then(|(code, _)| code.bytecode.get(usize::from(*bci)));
+                opcode.is_some_and(|opcode| RETURNS.contains(opcode))
+            });
+            let returns = returns.collect();
             self.methods.insert(
                 table.number,
                 CountedMethod {
@@ -119,6 +129,7 @@ impl Tables {
                     class_file,
                     table,
                     instructions,
+                    returns,
                 },
             );
         }

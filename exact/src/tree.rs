@@ -1,5 +1,5 @@
-//! Reads the nodes of a tree. Addresses in the file may lead anywhere: each is checked. No word of a tree is of two nodes, so a walk ends when
-//! its nodes have more words than the file.
+//! Reads the nodes of a tree. Addresses in the file may lead anywhere: each is checked. No word of a tree is of two nodes, and no node is read
+//! more than twice, so a walk ends when its nodes have more than twice the words of the file.
 
 use std::{collections::HashMap, path::Path};
 
@@ -12,6 +12,7 @@ use varid_instrument::{
 
 use crate::{
     error::{Error, Result},
+    executions::{INVOKESPECIAL, without_return},
     order::{Order, Word},
     tables::{CountedMethod, Tables},
     words::Words,
@@ -19,6 +20,9 @@ use crate::{
 
 /// Words of an abort record.
 const ABORT_WORDS: u64 = abort::LENGTH.cast_unsigned() / node::WORD;
+const CONSTRUCTOR: &str = "<init>";
+/// How many constructors may call each other by `super()` and `this()`.
+const MAX_CONSTRUCTORS: usize = 1024;
 
 /// A tree of calling contexts of a VM: one below the root of each thread.
 #[derive(Debug)]
@@ -32,6 +36,8 @@ pub struct Tree {
     room: u64,
     /// The addresses of the roots that were visited, in that order.
     roots: Vec<u64>,
+    /// The exceptions of constructors that were read with those that call them, by the address of their nodes.
+    constructors: HashMap<u64, Vec<(u16, u64)>>,
     /// Calls that were not recorded, because the tree was full.
     pub folded: u64,
     /// Exceptions that were not recorded, because the tree was full: the bytecodes behind those that threw count as if they had run.
@@ -66,6 +72,16 @@ struct Chain<K> {
     parent: Option<K>,
 }
 
+/// Returns true for a constructor whose instructions are counted.
+fn is_constructor(method: &CountedMethod) -> bool {
+    method.table.name == CONSTRUCTOR && !method.table.blocks.is_empty()
+}
+
+fn add_aborts(node: &mut Node, aborts: &[(u16, u64)]) {
+    node.aborts.extend(aborts);
+    node.aborts.sort_unstable();
+}
+
 impl Tree {
     /// Opens a tree's file. Nodes that a VM adds later are left out: [tables](crate::Tables) that are read after that describe all others.
     ///
@@ -89,8 +105,9 @@ impl Tree {
             words,
             address,
             end,
-            room: end.checked_div(node::WORD).unwrap_or(0),
             roots: Vec::new(),
+            room: (end / node::WORD).saturating_mul(2),
+            constructors: HashMap::new(),
             folded,
             lost_aborts,
             damage: None,
@@ -140,7 +157,7 @@ impl Tree {
                         next = behind;
                         continue;
                     }
-                    let (found, method) = match self.node(next, &chain, tables) {
+                    let (found, method) = match self.complete_node(next, &chain, tables) {
                         Ok(node) => node,
                         Err(error) if self.room == 0 => return Err(error),
                         Err(error) => {
@@ -173,6 +190,80 @@ impl Tree {
             }
         }
         Ok(())
+    }
+
+    /// Reads a node, which is in the chain of a slot, with the exceptions that left `super()` and `this()`: no handler can cover these calls, so
+    /// the VM has no record of them.
+    fn complete_node<'t, K>(
+        &mut self,
+        address: u64,
+        chain: &Chain<K>,
+        tables: &'t Tables,
+    ) -> Result<(Node, &'t CountedMethod)> {
+        let (mut found, method) = self.node(address, chain, tables)?;
+        if is_constructor(method) {
+            let aborts = match self.constructors.remove(&address) {
+                Some(aborts) => aborts,
+                None => self.aborts_of_constructors(address, &found, method, tables, 0)?,
+            };
+            add_aborts(&mut found, &aborts);
+        }
+        Ok((found, method))
+    }
+
+    /// Returns the calls of constructors by a constructor that have not returned, by their instructions, where it has no record of an exception.
+    ///
+    /// Constructors that cannot be read are left out: [`visit`](Self::visit) counts them.
+    fn aborts_of_constructors(
+        &mut self,
+        address: u64,
+        node: &Node,
+        method: &CountedMethod,
+        tables: &Tables,
+        callers: usize,
+    ) -> Result<Vec<(u16, u64)>> {
+        if callers >= MAX_CONSTRUCTORS {
+            return Err(self.error_at(address, "too many constructors call each other"));
+        }
+        let mut found = Vec::new();
+        for (site, number) in method.table.sites.iter().zip(1..) {
+            let calls_constructor = site.opcode == INVOKESPECIAL && site.target.name == CONSTRUCTOR;
+            if !calls_constructor || node.aborts.iter().any(|(bci, _)| *bci == site.bci.0) {
+                continue;
+            }
+            let slot = self.offset(address, node::slot(number))?;
+            let chain: Chain<()> = Chain {
+                slot,
+                site: None,
+                parent: None,
+            };
+            let mut count = 0_u64;
+            let mut next = self.words.at(slot)?;
+            while next != 0 {
+                self.charge(1, next)?;
+                if let Some(behind) = self.added_later(next) {
+                    next = behind;
+                    continue;
+                }
+                let (mut called, of) = match self.node(next, &chain, tables) {
+                    Err(error) if self.room == 0 => return Err(error),
+                    Err(_) => break,
+                    Ok(node) => node,
+                };
+                if is_constructor(of) {
+                    let callers = callers.saturating_add(1);
+                    let aborts = self.aborts_of_constructors(next, &called, of, tables, callers)?;
+                    add_aborts(&mut called, &aborts);
+                    count = count.saturating_add(without_return(&called, of));
+                    self.constructors.insert(next, aborts);
+                }
+                next = self.word(next, node::NEXT)?;
+            }
+            if count > 0 {
+                found.push((site.bci.0, count));
+            }
+        }
+        Ok(found)
     }
 
     /// Reads a node, which is in the chain of a slot.

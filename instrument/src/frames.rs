@@ -84,6 +84,18 @@ impl Types {
         }
     }
 
+    /// Returns for each word whether it is an uninitialised `this`.
+    fn words_of_this(&self) -> impl Iterator<Item = bool> {
+        let mut words = Vec::with_capacity(self.words.into());
+        self.each(|kind, _| {
+            words.push(kind == UNINITIALIZED_THIS);
+            if matches!(kind, LONG | DOUBLE) {
+                words.push(false);
+            }
+        });
+        words.into_iter()
+    }
+
     /// Appends the types as a class file has them.
     fn write(&self, layout: &Layout, to: &mut Vec<u8>) {
         self.each(|kind, operand| {
@@ -119,13 +131,13 @@ struct Frame {
     stack: Types,
 }
 
-/// What a frame has not initialised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Uninitialised {
-    /// It has `this`.
-    pub(crate) this: bool,
-    /// The number of objects of `new`, by different instructions.
-    pub(crate) objects: usize,
+/// Where `this` is that is not initialised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ThisPlaces {
+    /// The local variables with it.
+    pub(crate) locals: Vec<u16>,
+    /// For each word of the operand stack, the lowest first, whether it is there.
+    pub(crate) stack: Vec<bool>,
 }
 
 /// A handler that is added.
@@ -263,24 +275,17 @@ impl Frames {
         }
     }
 
-    /// Returns what the frame at an instruction has not initialised. None: there is no frame.
-    pub(crate) fn uninitialised(&self, index: Index) -> Option<Uninitialised> {
+    /// Returns where the frame at an instruction has an uninitialised `this`; the inner None: nowhere. None: there is no frame.
+    pub(crate) fn this_places(&self, index: Index) -> Option<Option<ThisPlaces>> {
         let frame = self.at(index)?;
-        let mut this = false;
-        let mut objects = Vec::new();
-        for types in [self.locals.get(frame.locals)?, &frame.stack] {
-            types.each(|kind, operand| match kind {
-                UNINITIALIZED_THIS => this = true,
-                UNINITIALIZED => objects.push(operand),
-                _ => {}
-            });
-        }
-        objects.sort_unstable();
-        objects.dedup();
-        Some(Uninitialised {
-            this,
-            objects: objects.len(),
-        })
+        let locals = self.locals.get(frame.locals)?.words_of_this();
+        let locals = locals.zip(0..).filter(|(is_this, _)| *is_this);
+        let places = ThisPlaces {
+            locals: locals.map(|(_, local)| local).collect(),
+            stack: frame.stack.words_of_this().collect(),
+        };
+        let is_anywhere = !places.locals.is_empty() || places.stack.contains(&true);
+        Some(is_anywhere.then_some(places))
     }
 
     fn at(&self, index: Index) -> Option<&Frame> {

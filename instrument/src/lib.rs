@@ -55,6 +55,7 @@
 //! | what may HotSpot's compilers replace | `intrinsics` |
 //! | which instructions start basic blocks | `blocks` |
 //! | where is `this` not initialised | `constructor` |
+//! | how many words does an instruction pop and push | `operands` |
 //! | where does each instruction lie afterwards, and how do branches reach their targets | `layout` |
 //! | how are stack map frames extended | `frames` |
 //! | which other attributes are kept | `attributes` |
@@ -94,6 +95,7 @@ mod intrinsics;
 mod layout;
 mod method;
 pub mod node;
+mod operands;
 mod order;
 mod pattern;
 mod plan;

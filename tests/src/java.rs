@@ -58,6 +58,19 @@ pub fn compile_class(name: &str, folder: &Path) -> Result<()> {
     printed(javac.arg(sources().join(name).with_extension("java"))).map(|_| ())
 }
 
+/// The options of `java` and `javac` for a program that writes class files with the library that the JDK has for itself.
+pub const GENERATOR_OPTIONS: [&str; 2] = [
+    "--add-exports",
+    "java.base/jdk.internal.org.objectweb.asm=ALL-UNNAMED",
+];
+
+/// Compiles the class `name` of `system/jvm`, which writes class files, to `folder`.
+pub fn compile_generator(name: &str, folder: &Path) -> Result<()> {
+    let mut javac = Command::new(format!("{JDK}/javac"));
+    javac.args(GENERATOR_OPTIONS).arg("-d").arg(folder);
+    printed(javac.arg(sources().join(name).with_extension("java"))).map(|_| ())
+}
+
 /// Compiles the agent `name` of `system/jvm` to a library in `folder`, and returns its path.
 pub fn compile_agent(name: &str, folder: &Path) -> Result<PathBuf> {
     let library = folder.join(name).with_extension("so");

@@ -42,7 +42,8 @@ pub use corpus::{assembled_dex_files, dex_files, fetched_dex_files};
 pub use exports::{export_all, viewers_read};
 pub use home::{Home, Running, manifest};
 pub use java::{
-    JAVA_PACKAGE, JDK, compile_agent, compile_class, has_jdk, java_classes, java_homes,
+    GENERATOR_OPTIONS, JAVA_PACKAGE, JDK, compile_agent, compile_class, compile_generator, has_jdk,
+    java_classes, java_homes,
 };
 pub use jit_log::JitLog;
 pub use libart::{Libart, Says};

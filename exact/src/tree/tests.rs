@@ -1,6 +1,6 @@
 use super::*;
 use std::collections::HashMap;
-use varid_instrument::{Bci, Body, MethodReference, MethodTable, Site};
+use varid_instrument::{Bci, Block, Body, Executions, MethodReference, MethodTable, Site};
 
 /// The address of the tree in its VM.
 const ADDRESS: u64 = 0x7f00_0000_0000;
@@ -37,7 +37,29 @@ pub fn method(value: u32, name: &str, sites: u16) -> CountedMethod {
             lines: Vec::new(),
         },
         instructions: Vec::new(),
+        returns: Vec::new(),
     }
+}
+
+/// A constructor that calls another one at 4, and returns at 7, of one block.
+fn constructor(value: u32) -> CountedMethod {
+    let mut found = method(value, CONSTRUCTOR, 1);
+    found.instructions = vec![0, 4, 7];
+    found.returns = vec![7];
+    found.table.blocks = vec![Block {
+        start: Bci(0),
+        end: Bci(8),
+        executions: Executions::Calls,
+    }];
+    found.table.sites = found.table.sites.into_iter().map(super_site).collect();
+    found
+}
+
+fn super_site(mut site: Site) -> Site {
+    site.bci = Bci(4);
+    site.opcode = INVOKESPECIAL;
+    CONSTRUCTOR.clone_into(&mut site.target.name);
+    site
 }
 
 /// A file of a tree, word by word.
@@ -76,6 +98,11 @@ impl File {
 
     /// Writes the file and returns its nodes.
     fn read(&self) -> Result<Vec<Read>> {
+        self.read_with_aborts(&mut Vec::new())
+    }
+
+    /// The same, with the exceptions of each node.
+    fn read_with_aborts(&self, aborts: &mut Vec<Vec<(u16, u64)>>) -> Result<Vec<Read>> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tree");
         let bytes: Vec<u8> = self.0.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -83,14 +110,17 @@ impl File {
         let methods = [(1, "main", 2), (2, "leaf", 0)];
         let methods =
             methods.map(|(value, name, sites)| (number(value), method(value, name, sites)));
+        let mut methods = HashMap::from(methods);
+        methods.insert(number(4), constructor(4));
         let tables = Tables {
-            methods: HashMap::from(methods),
+            methods,
             ..Tables::default()
         };
         let mut found = Vec::new();
         let mut tree = Tree::open(&path)?;
         tree.visit(&tables, |_, parent, node, _| {
             found.push((parent, node.method.get(), node.site, node.calls));
+            aborts.push(node.aborts.clone());
             Ok(found.len() - 1)
         })?;
         match tree.damage {
@@ -175,4 +205,28 @@ fn any_changed_word_ends_the_walk() {
             let _ = changed.read();
         }
     }
+}
+
+#[test]
+fn what_follows_super_did_not_run_if_the_constructor_it_calls_threw() {
+    let mut file = File::new();
+    let root = file.add(header::ROOTS, 0, 1, 0);
+    file.set(root + 16, 0);
+    // A constructor that calls one that calls one, which has thrown twice at 0.
+    let mut slot = root - 8;
+    for calls in [9, 7, 5] {
+        let node = file.add(slot, 4, 2, calls);
+        // The word of exceptions, and an exception.
+        file.0.push(0);
+        slot = node - 16;
+        if calls == 5 {
+            let exception = file.0.len() as u64 * 8;
+            file.set(node + 32, exception + ADDRESS);
+            file.0.extend([0, 0, 2]);
+        }
+    }
+    file.set(header::ALLOCATED, file.0.len() as u64 * 8 - node::HEADER);
+    let mut aborts = Vec::new();
+    file.read_with_aborts(&mut aborts).unwrap();
+    assert_eq!(aborts, [vec![(4, 2)], vec![(4, 2)], vec![(0, 2)]]);
 }

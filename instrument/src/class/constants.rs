@@ -158,6 +158,12 @@ impl<'c> Constants<'c> {
         self.utf8(self.pair(name_and_type, tag::NAME_AND_TYPE)?.0)
     }
 
+    /// Returns the descriptor of the field or method that a constant names.
+    pub(crate) fn member_descriptor(&self, index: u16) -> Option<&'c [u8]> {
+        let (_, name_and_type) = self.pair(index, self.tag(index))?;
+        self.utf8(self.pair(name_and_type, tag::NAME_AND_TYPE)?.1)
+    }
+
     /// Returns the name of the class that a constant of a field is declared to be of.
     pub(crate) fn field_class(&self, index: u16) -> Option<&'c [u8]> {
         self.class(self.pair(index, tag::FIELD)?.0)

@@ -48,6 +48,42 @@ impl Instruction<'_> {
         }
     }
 
+    /// Returns the local variable that an instruction with an index as its operand is about.
+    fn local(&self) -> u16 {
+        match self.bytes {
+            [opcode::WIDE, _, high, low, ..] => u16::from_be_bytes([*high, *low]),
+            [_, index, ..] => u16::from(*index),
+            _ => 0,
+        }
+    }
+
+    /// Returns the local variable of which the instruction loads a reference.
+    pub(crate) fn loaded_reference(&self) -> Option<u16> {
+        match self.operation() {
+            opcode::ALOAD => Some(self.local()),
+            short @ opcode::ALOAD_0..opcode::IALOAD => {
+                Some(u16::from(short.saturating_sub(opcode::ALOAD_0)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the local variable to which the instruction stores the top of the stack, and its number of words.
+    pub(crate) fn stored(&self) -> Option<(u16, u16)> {
+        // The types in the order of opcodes: int, long, float, double, reference.
+        let words = |kind: u8| if matches!(kind, 1 | 3) { 2 } else { 1 };
+        match self.operation() {
+            long @ opcode::ISTORE..=opcode::ASTORE => {
+                Some((self.local(), words(long.saturating_sub(opcode::ISTORE))))
+            }
+            short @ opcode::ISTORE_0..opcode::IASTORE => {
+                let number = short.saturating_sub(opcode::ISTORE_0);
+                Some((u16::from(number % 4), words(number / 4)))
+            }
+            _ => None,
+        }
+    }
+
     /// Returns all targets other than the next instruction.
     pub(crate) fn targets(&self) -> impl Iterator<Item = Index> + '_ {
         let (first, table, lookup): (Option<Index>, &[Index], &[(i32, Index)]) = match &self.kind {

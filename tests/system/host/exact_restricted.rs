@@ -1,7 +1,7 @@
 //! Tests that `varid exact` counts only within a method, or only some classes, and what it counts then.
 #![cfg(target_arch = "x86_64")]
 
-use crate::exact::{PROGRAM, Values, ensure_equal, exact, read, skip};
+use crate::exact::{CONTEXTS, Values, ensure_equal, read, skip};
 use anyhow::{Result, ensure};
 use std::path::Path;
 use varid_tests::{Scale, compile_class, scale};
@@ -9,8 +9,8 @@ use varid_tests::{Scale, compile_class, scale};
 /// Returns the calls of a run with these options.
 fn calls(folder: &Path, name: &str, options: &[&str]) -> Result<Values> {
     let session = folder.join(name);
-    exact(folder, &session, options, &["-Xmixed"])?;
-    read(&session, "calls")
+    CONTEXTS.exact(folder, &session, options, &["-Xmixed"])?;
+    Ok(read(&session, &CONTEXTS)?.calls)
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn within_a_method_counts_are_those_below_it() -> Result<()> {
         return Ok(());
     }
     let folder = tempfile::tempdir()?;
-    compile_class(PROGRAM, folder.path())?;
+    compile_class(CONTEXTS.class, folder.path())?;
     let all = calls(folder.path(), "all", &[])?;
     let method = ":Contexts.inThread(I)V";
     let mut expected = Values::new();
@@ -57,7 +57,7 @@ fn own_frames(all: &Values) -> Values {
         for frame in frames {
             let (site, method) = frame.split_once(':').unwrap_or_default();
             let site = first.take().unwrap_or(site);
-            match method.starts_with(PROGRAM) {
+            match method.starts_with(CONTEXTS.class) {
                 true => kept += &format!("\t{site}:{method}"),
                 false => first = Some(site),
             }
@@ -73,7 +73,7 @@ fn callers_that_are_not_included_are_left_out() -> Result<()> {
         return Ok(());
     }
     let folder = tempfile::tempdir()?;
-    compile_class(PROGRAM, folder.path())?;
+    compile_class(CONTEXTS.class, folder.path())?;
     let expected = own_frames(&calls(folder.path(), "all", &[])?);
     let options = ["--bytecodes", "--include", "Contexts*"];
     let found = calls(folder.path(), "included", &options)?;

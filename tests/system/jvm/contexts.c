@@ -1,7 +1,14 @@
 /*
- * Writes each calling context of a program, and how often it was entered, by JVMTI's events of entries and exits. Options: the main class
- * and the file. A line is the number of entries, the thread's name, and the frames from the first one on, each behind a tab with the index of
- * the call in its caller ('-' if the caller's instruction is no call) before ':'. Native methods are no frames.
+ * Writes each calling context of a program's own methods, and how often it was entered, by JVMTI's events of entries and exits. Options: the main class,
+ * the file, and optionally "steps". A line is the number of entries, the thread's name, and the frames from the first one on, each behind a tab
+ * with the index of the call in its caller ('-' if the caller's instruction is no call) before ':'. Native methods are no frames.
+ *
+ * With "steps" the line of a context is followed by one for each instruction that it has executed, by the interpreter's single steps: '=', the
+ * index of the instruction and the number of its executions, separated by blanks. HotSpot must run with -Xint and -XX:-RewriteFrequentPairs,
+ * because there are no steps of compiled code, and one step of two instructions that are made one. The last line says how many steps were of a
+ * method other than the context's.
+ *
+ * Own methods are those of the main class and of classes whose names begin with its name. Contexts of more frames than DEPTH are left out: where a stack overflows depends on the size of frames.
  */
 #include <jvmti.h>
 #include <pthread.h>
@@ -9,12 +16,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* With native frames. */
+#define DEPTH 400
+
 struct context {
     struct context *parent, *child, *next, *all;
     jmethodID method;
-    int site, native;
+    int site, native, own;
     const char *thread;
     unsigned long entries;
+    int depth;
+    /* How often each instruction was executed. NULL before the first one. */
+    unsigned long *steps;
+    jint length;
 };
 
 struct thread {
@@ -27,6 +41,8 @@ static char path[1024];
 static volatile int counting;
 static __thread struct thread *current;
 static struct context *contexts;
+static int counts_steps;
+static unsigned long elsewhere;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The index of a call, or -1. */
@@ -53,6 +69,19 @@ static struct thread *this_thread(jthread thread)
         current->now = &current->root;
     }
     return current;
+}
+
+static int is_own(jmethodID method)
+{
+    jclass class;
+    char *signature;
+    int is = 0;
+    if ((*jvmti)->GetMethodDeclaringClass(jvmti, method, &class) == 0 && (*jvmti)->GetClassSignature(jvmti, class, &signature, NULL) == 0) {
+        /* Without the semicolon. */
+        is = !strncmp(signature, main_class, strlen(main_class) - 1);
+        (*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
+    }
+    return is;
 }
 
 static int is_start(jmethodID method)
@@ -101,7 +130,9 @@ static void JNICALL entry(jvmtiEnv *env, JNIEnv *jni, jthread thread, jmethodID 
         found->method = method;
         found->site = site;
         found->native = native;
+        found->own = is_own(method);
         found->thread = here->root.thread;
+        found->depth = here->now->depth + 1;
         found->next = here->now->child;
         here->now->child = found;
         pthread_mutex_lock(&lock);
@@ -118,6 +149,30 @@ static void JNICALL leave(jvmtiEnv *env, JNIEnv *jni, jthread thread, jmethodID 
     /* A frame that was entered before counting began has no context. */
     if (counting && current && current->now != &current->root && current->now->method == method)
         current->now = current->now->parent;
+}
+
+static void JNICALL step(jvmtiEnv *env, JNIEnv *jni, jthread thread, jmethodID method, jlocation location)
+{
+    struct context *now;
+    unsigned char *code;
+    /* A frame that was entered before counting began has no context. */
+    if (!counting || !current || current->now == &current->root)
+        return;
+    now = current->now;
+    if (now->method != method) {
+        __atomic_fetch_add(&elsewhere, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    if (!now->own)
+        return;
+    if (!now->steps) {
+        if ((*jvmti)->GetBytecodes(jvmti, method, &now->length, &code) != 0)
+            return;
+        (*jvmti)->Deallocate(jvmti, code);
+        now->steps = calloc(now->length, sizeof *now->steps);
+    }
+    if (location < now->length)
+        now->steps[location]++;
 }
 
 static void print_frames(FILE *file, struct context *of)
@@ -146,12 +201,19 @@ static void JNICALL death(jvmtiEnv *env, JNIEnv *jni)
     counting = 0;
     (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_DISABLE, JVMTI_EVENT_METHOD_ENTRY, NULL);
     (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_DISABLE, JVMTI_EVENT_METHOD_EXIT, NULL);
+    (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_DISABLE, JVMTI_EVENT_SINGLE_STEP, NULL);
     for (each = contexts; each; each = each->all)
-        if (!each->native) {
+        if (each->own && !each->native && each->depth <= DEPTH) {
+            jint index;
             fprintf(file, "%lu %s", each->entries, each->thread);
             print_frames(file, each);
             fputc('\n', file);
+            for (index = 0; each->steps && index < each->length; index++)
+                if (each->steps[index])
+                    fprintf(file, "= %d %lu\n", (int)index, each->steps[index]);
         }
+    if (counts_steps)
+        fprintf(file, "elsewhere %lu\n", elsewhere);
     fclose(file);
 }
 
@@ -159,24 +221,29 @@ static void JNICALL init(jvmtiEnv *env, JNIEnv *jni, jthread thread)
 {
     (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, JVMTI_EVENT_METHOD_ENTRY, NULL);
     (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, JVMTI_EVENT_METHOD_EXIT, NULL);
+    if (counts_steps)
+        (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, JVMTI_EVENT_SINGLE_STEP, NULL);
 }
 
 JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void *reserved)
 {
     jvmtiCapabilities capabilities = {0};
     jvmtiEventCallbacks callbacks = {0};
-    char name[200];
-    if (sscanf(options, "%199[^,],%1023s", name, path) != 2)
+    char name[200], steps[16] = "";
+    if (sscanf(options, "%199[^,],%1023[^,],%15s", name, path, steps) < 2)
         return 1;
+    counts_steps = !strcmp(steps, "steps");
     snprintf(main_class, sizeof main_class, "L%s;", name);
     if ((*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_11) != 0)
         return 1;
     capabilities.can_generate_method_entry_events = 1;
     capabilities.can_generate_method_exit_events = 1;
     capabilities.can_get_bytecodes = 1;
+    capabilities.can_generate_single_step_events = counts_steps;
     (*jvmti)->AddCapabilities(jvmti, &capabilities);
     callbacks.MethodEntry = entry;
     callbacks.MethodExit = leave;
+    callbacks.SingleStep = step;
     callbacks.VMDeath = death;
     callbacks.VMInit = init;
     (*jvmti)->SetEventCallbacks(jvmti, &callbacks, sizeof callbacks);
