@@ -111,11 +111,12 @@ impl Tables {
                 .and_then(|method| method.code.as_ref())
                 .zip(file.as_ref());
             let described = self.instructions.remove(&table.number);
-            let instructions: Vec<u16> = code.map_or(described.unwrap_or_default(), |(code, file)| {
-                let all = file.instructions(code);
-                all.filter_map(|found| u16::try_from(found.bci).ok())
-                    .collect()
-            });
+            let instructions: Vec<u16> =
+                code.map_or(described.unwrap_or_default(), |(code, file)| {
+                    let all = file.instructions(code);
+                    all.filter_map(|found| u16::try_from(found.bci).ok())
+                        .collect()
+                });
             let returns = instructions.iter().copied().filter(|bci| {
                 let opcode = code.and_then(|(code, _)| code.bytecode.get(usize::from(*bci)));
                 opcode.is_some_and(|opcode| RETURNS.contains(opcode))
