@@ -8,10 +8,11 @@ use varid_model::{ById, CodeUnits, Pid, Tid};
 use varid_recording::{CallEvent, CallOrderWriter, NodeId};
 
 use crate::{
+    context::Node,
     error::Result,
     order::{Order, Word},
     tables::CountedMethod,
-    tree::{Node, Tree},
+    tree::Tree,
 };
 
 /// The order of calls of a VM, and what its events are in the session.

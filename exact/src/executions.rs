@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use varid_instrument::{Body, Executions, MethodNumber, MethodReference, Plain};
 
 use crate::{
+    context::Node,
     tables::{CountedMethod, Tables},
-    tree::Node,
 };
 
 /// The opcodes of calls whose method the class file decides.

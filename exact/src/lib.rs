@@ -9,7 +9,7 @@
 //! | how is a program of dex files rewritten | `dex` |
 //! | which VMs have run | `vms` |
 //! | what does a tree count | `tables` |
-//! | the nodes of a tree, in a file that is not trusted | `words`, `tree` |
+//! | the nodes of a tree, in a file that is not trusted | `words`, `context`, `tree` |
 //! | in which order did a VM's threads enter them | `order`, `call_order` |
 //! | how often did each instruction run, and each method that cannot count itself | `executions` |
 //! | which addresses do methods have in the session | `names` |
@@ -23,6 +23,7 @@
 mod call_order;
 mod class_archive;
 mod class_folder;
+mod context;
 mod dex;
 mod error;
 mod executions;
@@ -36,11 +37,12 @@ mod vms;
 mod words;
 
 pub use class_folder::{WrittenClasses, write_classes};
+pub use context::Node;
 pub use dex::{DexProgram, RewrittenDex, rewrite_dex};
 pub use error::{Error, Result};
 pub use launch::{free_bytes, tool_options};
 pub use order::Order;
 pub use session::{Summary, write_session};
 pub use tables::{CountedMethod, LoadedClass, LoadedClassId, Tables};
-pub use tree::{Node, Tree};
+pub use tree::Tree;
 pub use vms::{Vm, read_vms};

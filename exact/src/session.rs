@@ -13,11 +13,12 @@ use varid_recording::{
 use crate::{
     call_order::CallOrder,
     class_archive::ClassArchive,
+    context::Node,
     error::Result,
     executions::{Leaves, of_instructions},
     names::{Names, Taken},
     tables::{CountedMethod, Tables},
-    tree::{Node, Tree},
+    tree::Tree,
     vms::Vm,
 };
 

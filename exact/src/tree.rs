@@ -11,6 +11,7 @@ use varid_instrument::{
 };
 
 use crate::{
+    context::Node,
     error::{Error, Result},
     executions::{INVOKESPECIAL, without_return},
     order::{Order, Word},
@@ -44,23 +45,6 @@ pub struct Tree {
     pub lost_aborts: u64,
     /// The chains of siblings that [`visit`](Self::visit) has left at a node that cannot be read: how many, and the first error.
     pub damage: Option<(u64, Error)>,
-}
-
-/// A calling context.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
-    /// Its offset in the tree's file.
-    pub offset: u64,
-    /// Its method.
-    pub method: MethodNumber,
-    /// The index of the call site in the caller's table. None: the VM called.
-    pub site: Option<usize>,
-    /// How often it was called.
-    pub calls: u64,
-    /// The values of the method's counters.
-    pub counters: Vec<u64>,
-    /// Exceptions that left a block: behind which instruction, and how often. By ascending instruction.
-    pub aborts: Vec<(u16, u64)>,
 }
 
 /// A chain of siblings that is to be read.
