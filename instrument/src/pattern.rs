@@ -32,13 +32,17 @@ impl MethodPattern {
     #[must_use]
     pub fn matches(&self, class: &str, name: &str, descriptor: &str) -> bool {
         let (named, wanted) = match self.0.split_once('(') {
-            Some((named, wanted)) => (named, wanted.strip_suffix(')')),
+            Some((named, wanted)) => (named, Some(wanted)),
             None => (self.0.as_str(), None),
+        };
+        let has_types = |wanted: &str| {
+            let types = wanted.strip_suffix(')');
+            types.is_some() && types == parameters(descriptor).as_deref()
         };
         let full = format!("{}.{name}", class.replace('/', "."));
         let rest = full.strip_suffix(named);
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-            && wanted.is_none_or(|wanted| parameters(descriptor).as_deref() == Some(wanted))
+            && wanted.is_none_or(has_types)
     }
 }
 
@@ -126,6 +130,16 @@ mod tests {
             ("I", None),
         ] {
             assert_eq!(parameters(descriptor).as_deref(), expected, "{descriptor}");
+        }
+    }
+
+    #[test]
+    fn a_method_whose_parameters_are_no_list_of_types_is_none() {
+        for text in ["App.run(I)V", "App.run(", "App.run(int"] {
+            assert!(
+                !MethodPattern::new(text).matches("App", "run", "(I)V"),
+                "{text}"
+            );
         }
     }
 

@@ -22,11 +22,11 @@ pub struct ExactArgs {
     pub call_order: bool,
     /// Count only within calls of this method, on each thread: org.example.App.run, with its parameters behind it if it is overloaded. A part of the
     /// name behind a dot suffices [default: all calls from main on].
-    #[arg(long, value_name = "METHOD", value_parser = parse_name)]
+    #[arg(long, value_name = "METHOD", value_parser = parse_method)]
     pub within: Option<String>,
-    /// Count only the methods of these classes: org.example.App, or org.example.* for all whose names begin so. Can be given several times. What others call
+    /// Count only the methods of these classes: org.example.App, or org.example.* for all whose names begin so, several behind commas. What others call
     /// hangs below the call of them [default: all classes].
-    #[arg(long, value_name = "CLASSES", value_parser = parse_name)]
+    #[arg(long, value_name = "CLASSES", value_delimiter = ',', value_parser = parse_name)]
     pub include: Vec<String>,
     /// Write the class files of all VMs into this folder, which must be empty, as they were loaded. Classes with the same name that several loaders
     /// have defined are in its folders 2, 3 and so on.
@@ -36,6 +36,17 @@ pub struct ExactArgs {
     /// further contexts are counted as such only [default: 1G, or half of what is free].
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub nodes: Option<u64>,
+}
+
+/// Checks the name of a method. Behind it, the types of its parameters may stand.
+fn parse_method(text: &str) -> Result<String, String> {
+    let text = text.replace(' ', "");
+    match text.split_once('(') {
+        Some((_, types)) if !types.ends_with(')') => Err(format!(
+            "'{text}' does not end with the types of parameters, such as (int,byte[])"
+        )),
+        _ => parse_name(&text),
+    }
 }
 
 /// Checks the name of a method or of classes, which becomes a part of the options of a VM.
@@ -81,6 +92,15 @@ mod tests {
         }
         for wrong in ["", "a b", "org/example/App", "a\"", "(I)V;"] {
             assert!(parse_name(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_method_may_have_types_of_parameters_but_no_descriptor() {
+        let types = parse_method("App.run(int, byte[])");
+        assert_eq!(types.as_deref(), Ok("App.run(int,byte[])"));
+        for wrong in ["App.run([I)V", "App.run(", "App.run(int"] {
+            assert!(parse_method(wrong).is_err(), "{wrong}");
         }
     }
 

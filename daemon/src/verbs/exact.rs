@@ -121,6 +121,8 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
     manifest.notes.extend(restrictions(&args));
     if let Some(within) = args.within.as_ref().filter(|_| summary.calls == 0) {
         tracing::warn!("no method {within} was called");
+    } else if summary.calls == 0 && !args.include.is_empty() {
+        tracing::warn!("no method of {} was called", args.include.join(", "));
     }
     manifest.duration_ns = monotonic_ns().since(start).as_nanos().try_into()?;
     writer.finish()?;
