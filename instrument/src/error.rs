@@ -15,7 +15,7 @@ pub enum NotRewritten {
         problem: &'static str,
     },
     /// The class file's major version is below 45 or above 69.
-    #[error("class file version {0} is not supported (45 to 69 are)")]
+    #[error("class file version {0} is not supported (45.3 to 69 are)")]
     Version(u16),
     /// The constant pool has no room for the constants that are added.
     #[error("the constant pool is full")]
