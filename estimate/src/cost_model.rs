@@ -145,23 +145,27 @@ impl<'t> CostModel<'t> {
             None if instruction.is_invoke() => Transfer::Invoke,
             None => Transfer::None,
         };
-        let cost = match known {
-            Some(key) => Cost::Known(self.fixed(key)),
-            None => self
-                .branch(instruction)
-                .unwrap_or_else(|| Cost::Unknown(keys.first().cloned().unwrap_or_default())),
+        let cost = match (self.branch(instruction), known) {
+            (Some(branch), _) => branch,
+            (None, Some(key)) => Cost::Known(self.fixed(key)),
+            (None, None) => Cost::Unknown(keys.first().cloned().unwrap_or_default()),
         };
         PricedInstruction { cost, transfer }
     }
 
-    /// Returns the cost of a branch that has one for each outcome.
+    /// Returns the cost of a branch that has one for an outcome. That of the branch stands for an outcome that has none.
     fn branch(&self, instruction: &CodeInstruction) -> Option<Cost> {
+        if !instruction.is_condition() {
+            return None;
+        }
         let name = instruction.name();
         let cost = |form| self.target.costs.get(&format!("{name}{form}")).copied();
-        let (taken, not) = (cost("_taken")?, cost("_not")?);
-        instruction
-            .is_condition()
-            .then_some(Cost::Branch { taken, not })
+        let (taken, not) = (cost("_taken"), cost("_not"));
+        let other = taken.or(not).and_then(|_| cost(""));
+        Some(Cost::Branch {
+            taken: taken.or(other)?,
+            not: not.or(other)?,
+        })
     }
 
     /// Returns the cost of `iinc` and by how many bytes its code is longer, if the target's build replaces it.
@@ -279,6 +283,23 @@ mod tests {
         assert_eq!(priced(&target, &code), (vec![known(21.0 + 1.0 + 20.0)], 2));
         let entry = CostModel::new(&target).price(&code).entry;
         assert_eq!(entry, Price::exact(1.0 + 19.0));
+    }
+
+    #[test]
+    fn an_outcome_of_a_branch_has_precedence() {
+        let mut target = Target::named("jop-2011", &[]).unwrap();
+        let code = code(&[(0x99, Operand::None)], 3, false);
+        assert_eq!(priced(&target, &code).0, [known(4.0)]);
+        let mut set = |key: &str, cycles| {
+            target.costs.insert(key.to_owned(), Price::exact(cycles));
+            priced(&target, &code).0
+        };
+        let branch = |taken, not| Cost::Branch {
+            taken: Price::exact(taken),
+            not: Price::exact(not),
+        };
+        assert_eq!(set("ifeq_taken", 9.0), [branch(9.0, 4.0)]);
+        assert_eq!(set("ifeq_not", 1.0), [branch(9.0, 1.0)]);
     }
 
     #[test]
