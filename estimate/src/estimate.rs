@@ -80,6 +80,32 @@ pub struct CacheSummary {
     pub misses: u64,
 }
 
+/// 2^64.
+const TOO_LARGE: f64 = 18_446_744_073_709_551_616.0;
+
+impl Estimate {
+    /// Returns a part of the costs as whole numbers, by [`NodeId`] and place. Their sum is the total, rounded: what rounding leaves of a
+    /// cost is carried to the next one. None: the total has no bound, or is not below 2^64.
+    #[must_use]
+    pub fn whole(&self, part: fn(Price) -> f64) -> Option<Vec<Vec<(Option<u32>, u64)>>> {
+        if part(self.total) >= TOO_LARGE {
+            return None;
+        }
+        let (mut exact, mut written) = (0.0, 0_u64);
+        let mut whole = Vec::with_capacity(self.nodes.len());
+        for places in &self.nodes {
+            let costs = places.iter().map(|place| {
+                exact += part(place.cost);
+                let value = (exact.round() as u64).saturating_sub(written);
+                written = written.saturating_add(value);
+                (Some(place.place.get()), value)
+            });
+            whole.push(costs.collect());
+        }
+        Some(whole)
+    }
+}
+
 /// Prices what a program has executed.
 #[must_use]
 pub fn estimate(
@@ -439,6 +465,30 @@ mod tests {
         };
         let (taken, not) = (Price::exact(10.0), Price::exact(1.0));
         branch(&code, &node, 0, executions[0], taken, not)
+    }
+
+    #[test]
+    fn whole_costs_have_the_sum_of_the_costs() {
+        let cost = |high| PlaceCost {
+            place: CodeUnits::new(7),
+            cost: Price {
+                low: 0.3,
+                value: 0.3,
+                high,
+            },
+        };
+        let costs = [0.3, 0.3, 0.3, 0.3, f64::INFINITY].map(cost);
+        let found = Estimate {
+            total: costs
+                .iter()
+                .fold(Price::ZERO, |sum, one| sum.plus(one.cost)),
+            nodes: costs.iter().map(|one| vec![*one]).collect(),
+            ..Estimate::default()
+        };
+        let whole = found.whole(|price| price.value).unwrap();
+        let expected = [0, 1, 0, 0, 1].map(|value| vec![(Some(7), value)]);
+        assert_eq!(whole, expected);
+        assert_eq!(found.whole(|price| price.high), None);
     }
 
     #[test]
