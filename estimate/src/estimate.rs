@@ -7,7 +7,7 @@ use varid_recording::NodeId;
 
 use crate::{
     code::MethodCode,
-    cost_model::{Cost, CostModel, PricedMethod, Transfer},
+    cost_model::{Cost, CostModel, PricedInstruction, PricedMethod, Transfer},
     method_cache::{Geometry, Words},
     price::Price,
     program::{MethodBody, Program, ProgramNode},
@@ -176,22 +176,27 @@ impl<'p> Sums<'p> {
         };
         for (index, count) in &node.executions {
             self.instructions = self.instructions.saturating_add(*count);
-            let cost = priced.instructions.get(*index).map(|priced| &priced.cost);
-            let cost = match cost {
-                Some(Cost::Known(price)) => price.times(*count),
-                Some(Cost::Branch { taken, not }) => {
-                    branch(code, node, *index, *count, *taken, *not)
-                }
-                Some(Cost::Unknown(key)) => {
-                    self.add_uncosted(false, key.clone(), *count);
-                    continue;
-                }
-                None => continue,
+            let Some(instruction) = priced.instructions.get(*index) else {
+                continue;
             };
-            self.add(id, *index, cost);
+            if let Cost::Branch { taken, not } = instruction.cost {
+                let cost = branch(code, node, *index, *count, taken, not);
+                self.add(id, *index, cost);
+            }
+            self.add_cost(id, *index, &instruction.cost, *count);
+            if let Transfer::Return(_) = instruction.transfer {
+                self.add_cost(id, *index, &priced.exit.cost, *count);
+            }
         }
-        if priced.entry != Price::ZERO {
-            self.add(id, 0, priced.entry.times(node.calls));
+        self.add_cost(id, 0, &priced.entry.cost, node.calls);
+    }
+
+    /// Adds a cost that is the same for each execution.
+    fn add_cost(&mut self, id: NodeId, index: usize, cost: &Cost, count: u64) {
+        match cost {
+            Cost::Known(price) if *price != Price::ZERO => self.add(id, index, price.times(count)),
+            Cost::Unknown(key) => self.add_uncosted(false, key.clone(), count),
+            Cost::Known(_) | Cost::Branch { .. } => {}
         }
     }
 
@@ -249,22 +254,24 @@ impl<'p> Sums<'p> {
                 self.add_to_returns(id, visible(caller.words, hides).times(node.calls));
             }
             // The methods of the runtime.
-            for (index, count) in &node.executions {
-                let transfer = own.instructions.get(*index).map(|priced| &priced.transfer);
-                let Some(Transfer::Runtime(key)) = transfer else {
-                    continue;
-                };
-                let Some(method) = CostModel::new(self.target).runtime(key) else {
-                    continue;
-                };
-                for access in runtime_accesses(method, load, own.words) {
-                    self.add(
-                        id,
-                        *index,
-                        visible(access.words, access.hides).times(*count),
-                    );
-                }
+            let runtime = |instruction: &PricedInstruction| {
+                let keys = instruction.transfer.runtime_keys().iter();
+                let methods = keys.filter_map(|key| CostModel::new(self.target).runtime(key));
+                let accesses = methods.flat_map(|method| runtime_accesses(method, load, own.words));
+                accesses.fold(Price::ZERO, |sum, access| {
+                    sum.plus(visible(access.words, access.hides))
+                })
+            };
+            let (entry, exit) = (runtime(&own.entry), runtime(&own.exit));
+            let own = node.executions.iter().filter_map(|(index, count)| {
+                let instruction = own.instructions.get(*index)?;
+                Some((*index, runtime(instruction).times(*count)))
+            });
+            let own: Vec<_> = own.filter(|(_, cost)| *cost != Price::ZERO).collect();
+            for (index, cost) in own.into_iter().chain([(0, entry.times(node.calls))]) {
+                self.add(id, index, cost);
             }
+            self.add_to_returns(id, exit.times(node.calls));
         }
     }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use varid_recording::{CallEvent, NodeId};
 
 use crate::{
-    cost_model::{CostModel, PricedMethod, Transfer},
+    cost_model::{CostModel, PricedInstruction, PricedMethod, Transfer},
     error::Result,
     method_cache::{Access, CodeId, FifoVariableBlock, Geometry, MethodCache, Words},
     program::{Program, ProgramNode},
@@ -226,6 +226,9 @@ impl<'p> Replay<'p> {
             let place = place.filter(|(_, site)| site.is_some());
             self.access(code, words, self.load.invoke_hides, place);
         }
+        if let Some(priced) = self.priced_of(node) {
+            self.call_runtime(id, node, Some(0), &priced.entry);
+        }
         self.stack.push(Frame {
             node: id,
             next: Some(0),
@@ -284,6 +287,11 @@ impl<'p> Replay<'p> {
         let Some(returned) = self.stack.pop() else {
             return;
         };
+        if let Some(node) = self.program.node(returned.node)
+            && let Some(priced) = self.priced_of(node)
+        {
+            self.call_runtime(returned.node, node, None, &priced.exit);
+        }
         let caller = self
             .stack
             .last()
@@ -310,8 +318,7 @@ impl<'p> Replay<'p> {
         let Some(node) = program.node(id) else {
             return;
         };
-        let priced = self.priced.get(node.method).and_then(Option::as_ref);
-        let (Some(code), Some(priced)) = (program.code(node), priced) else {
+        let (Some(code), Some(priced)) = (program.code(node), self.priced_of(node)) else {
             return;
         };
         while let Some(index) = next {
@@ -328,14 +335,11 @@ impl<'p> Replay<'p> {
             if until == Some(index) {
                 break;
             }
-            match priced
-                .instructions
-                .get(index)
-                .map(|priced| &priced.transfer)
-            {
-                Some(Transfer::Runtime(key)) => self.call_runtime(id, node, index, key),
-                Some(Transfer::Invoke) => self.call_leaf(id, node, index),
-                _ => {}
+            if let Some(instruction) = priced.instructions.get(index) {
+                self.call_runtime(id, node, Some(index), instruction);
+                if instruction.transfer == Transfer::Invoke {
+                    self.call_leaf(id, node, index);
+                }
             }
         }
         if let Some(frame) = self.stack.last_mut() {
@@ -343,23 +347,32 @@ impl<'p> Replay<'p> {
         }
     }
 
-    fn call_runtime(&mut self, id: NodeId, node: &ProgramNode, index: usize, key: &str) {
+    /// Calls the methods of the runtime that an instruction stands for. `index` is where that is charged to. None: the returns.
+    fn call_runtime(
+        &mut self,
+        id: NodeId,
+        node: &ProgramNode,
+        index: Option<usize>,
+        instruction: &PricedInstruction,
+    ) {
         let Some((own, words)) = self.code_of(node) else {
             return;
         };
-        let first = self.runtime.get(key).copied();
-        let (Some(method), Some(first)) = (self.model.runtime(key), first) else {
-            return;
-        };
-        for access in runtime_accesses(method, self.load, words) {
-            let code = match access.code {
-                Some(number) => {
-                    let number = u32::try_from(number).unwrap_or(u32::MAX);
-                    CodeId(first.saturating_add(number))
-                }
-                None => own,
+        for key in instruction.transfer.runtime_keys() {
+            let first = self.runtime.get(key.as_str()).copied();
+            let (Some(method), Some(first)) = (self.model.runtime(key), first) else {
+                continue;
             };
-            self.access(code, access.words, access.hides, Some((id, Some(index))));
+            for access in runtime_accesses(method, self.load, words) {
+                let code = match access.code {
+                    Some(number) => {
+                        let number = u32::try_from(number).unwrap_or(u32::MAX);
+                        CodeId(first.saturating_add(number))
+                    }
+                    None => own,
+                };
+                self.access(code, access.words, access.hides, Some((id, index)));
+            }
         }
     }
 
@@ -383,6 +396,10 @@ impl<'p> Replay<'p> {
         name.map_or(ResultKind::Void, |name| {
             ResultKind::of_descriptor(&name.descriptor)
         })
+    }
+
+    fn priced_of(&self, node: &ProgramNode) -> Option<&'p PricedMethod> {
+        self.priced.get(node.method)?.as_ref()
     }
 
     fn code_of(&self, node: &ProgramNode) -> Option<(CodeId, Words)> {
