@@ -6,7 +6,7 @@ use varid_model::CodeUnits;
 use varid_recording::NodeId;
 
 use crate::{
-    code::MethodCode,
+    code::{MethodCode, Operand},
     cost_model::{Cost, CostModel, PricedInstruction, PricedMethod, Transfer},
     method_cache::{Geometry, Words},
     price::Price,
@@ -119,6 +119,7 @@ pub fn estimate(
         target,
         priced,
         nodes: vec![BTreeMap::new(); program.nodes.len()],
+        called: called(program),
         uncosted: BTreeMap::new(),
         instructions: 0,
         calls: 0,
@@ -139,6 +140,8 @@ struct Sums<'p> {
     priced: &'p [Option<PricedMethod>],
     /// By node: costs by the index of the instruction.
     nodes: Vec<BTreeMap<usize, Price>>,
+    /// The calls of contexts, by the context and the index of the instruction that makes them.
+    called: HashMap<(NodeId, usize), u64>,
     uncosted: BTreeMap<(bool, String), u64>,
     instructions: u64,
     calls: u64,
@@ -179,6 +182,11 @@ impl<'p> Sums<'p> {
             let Some(instruction) = priced.instructions.get(*index) else {
                 continue;
             };
+            let operand = code.instructions.get(*index).map(|one| &one.operand);
+            if let Some(Operand::Method(name)) = operand {
+                let called = self.called.get(&(id, *index)).copied().unwrap_or_default();
+                self.add_uncosted(true, name.clone(), count.saturating_sub(called));
+            }
             if let Cost::Branch { taken, not } = instruction.cost {
                 let cost = branch(code, node, *index, *count, taken, not);
                 self.add(id, *index, cost);
@@ -351,6 +359,21 @@ impl<'p> Sums<'p> {
             notes: notes(self.program, self.target, self.priced),
         }
     }
+}
+
+/// Returns the calls of contexts, by the context and the index of the instruction that makes them.
+fn called(program: &Program) -> HashMap<(NodeId, usize), u64> {
+    let mut called = HashMap::new();
+    for node in &program.nodes {
+        let caller = node.parent.and_then(|parent| program.node(parent));
+        let code = caller.and_then(|caller| program.code(caller));
+        let site = node.site.and_then(|site| code?.at(site));
+        if let Some(place) = node.parent.zip(site) {
+            let sum: &mut u64 = called.entry(place).or_default();
+            *sum = sum.saturating_add(node.calls);
+        }
+    }
+    called
 }
 
 /// Returns the cost of a branch that has another one if it is taken. How often it was follows from the counts, unless several ways lead to

@@ -230,6 +230,28 @@ fn monitors_that_the_build_adds_are_charged_or_named() {
 }
 
 #[test]
+fn calls_of_what_has_no_context_are_named() {
+    let mut program = two_calls();
+    if let MethodBody::Code(code) = &mut program.methods[0].body {
+        for index in [0, 2] {
+            code.instructions[index].operand = Operand::Method("App.half".to_owned());
+        }
+    }
+    let target = Target::parse("t", TARGET).unwrap();
+    let priced = priced(&program, &target);
+    let uncosted = |program: &Program| {
+        let found = estimate(program, &target, &priced, CacheAccesses::Hit);
+        let uncosted = found.uncosted.into_iter();
+        let uncosted = uncosted.map(|one| (one.name, one.is_method, one.executions));
+        uncosted.collect::<Vec<_>>()
+    };
+    assert_eq!(uncosted(&program), []);
+    // The VM calls this one, not the instruction.
+    program.nodes[2].site = None;
+    assert_eq!(uncosted(&program), [("App.half".to_owned(), true, 1)]);
+}
+
+#[test]
 fn a_loop_over_the_first_block_executes_it_once_for_each_event() {
     let code = [(0, IDIV), (1, IFNE), (4, RETURN)];
     let program = program(
