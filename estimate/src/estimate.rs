@@ -421,7 +421,7 @@ fn notes(program: &Program, target: &Target, priced: &[Option<PricedMethod>]) ->
         .fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
     if vm > 0 {
         notes.push(format!(
-            "{vm} bytecodes are not priced: the VM ran them to load and initialise classes, which {} does before the program starts",
+            "{vm} bytecodes are not priced: the VM ran them to load, link and initialise classes, which {} does before the program starts",
             target.name
         ));
     }
