@@ -128,10 +128,20 @@ pub fn estimate(
     for (id, node) in ids.zip(&program.nodes).filter(|(_, node)| node.is_priced) {
         sums.add_node(id, node);
     }
+    let mut unordered = 0;
     if let Some(cache) = &target.method_cache {
         sums.add_cache(cache, accesses);
+        if let CacheAccesses::Charged(charges) = accesses {
+            unordered = sums.add_unordered(&cache.load, charges);
+        }
     }
-    sums.finish()
+    let mut found = sums.finish();
+    if unordered > 0 {
+        found.notes.push(format!(
+            "{unordered} instructions that access the method cache are not in the order of calls: the code is taken to be there, but not in the upper bound"
+        ));
+    }
+    found
 }
 
 struct Sums<'p> {
@@ -230,12 +240,7 @@ impl<'p> Sums<'p> {
 
     /// Adds the accesses of all calls and returns, each with its cost on a hit and on a miss.
     fn add_assumed(&mut self, load: &LoadTimes, cost: impl Fn(f64, f64) -> Price) {
-        let visible = |words: Words, hides| {
-            cost(
-                load.visible(true, words, hides),
-                load.visible(false, words, hides),
-            )
-        };
+        let visible = |words, hides| visible(load, words, hides, &cost);
         let ids = (0..=u32::MAX).map(NodeId);
         for (id, node) in ids.zip(&self.program.nodes) {
             let own = self.method(node);
@@ -262,14 +267,8 @@ impl<'p> Sums<'p> {
                 self.add_to_returns(id, visible(caller.words, hides).times(node.calls));
             }
             // The methods of the runtime.
-            let runtime = |instruction: &PricedInstruction| {
-                let keys = instruction.transfer.runtime_keys().iter();
-                let methods = keys.filter_map(|key| CostModel::new(self.target).runtime(key));
-                let accesses = methods.flat_map(|method| runtime_accesses(method, load, own.words));
-                accesses.fold(Price::ZERO, |sum, access| {
-                    sum.plus(visible(access.words, access.hides))
-                })
-            };
+            let runtime =
+                |instruction: &PricedInstruction| self.runtime(instruction, own.words, load, &cost);
             let (entry, exit) = (runtime(&own.entry), runtime(&own.exit));
             let own = node.executions.iter().filter_map(|(index, count)| {
                 let instruction = own.instructions.get(*index)?;
@@ -281,6 +280,71 @@ impl<'p> Sums<'p> {
             }
             self.add_to_returns(id, exit.times(node.calls));
         }
+    }
+
+    /// Returns what the accesses cost by which an instruction calls the runtime.
+    fn runtime(
+        &self,
+        instruction: &PricedInstruction,
+        caller: Words,
+        load: &LoadTimes,
+        cost: &impl Fn(f64, f64) -> Price,
+    ) -> Price {
+        let keys = instruction.transfer.runtime_keys().iter();
+        let methods = keys.filter_map(|key| CostModel::new(self.target).runtime(key));
+        let accesses = methods.flat_map(|method| runtime_accesses(method, load, caller));
+        accesses.fold(Price::ZERO, |sum, access| {
+            sum.plus(visible(load, access.words, access.hides, cost))
+        })
+    }
+
+    /// Adds the accesses of instructions that the order of calls does not have: as hits, which may be misses. Returns how many
+    /// instructions that are.
+    fn add_unordered(&mut self, load: &LoadTimes, charges: &CacheCharges) -> u64 {
+        let cost = |hit: f64, miss: f64| Price {
+            low: hit.min(miss),
+            value: hit,
+            high: hit.max(miss),
+        };
+        let mut unordered = 0_u64;
+        let mut executed = charges.executed.clone();
+        // Takes what was simulated from what was counted.
+        let mut left = |place, count: u64| {
+            let done: &mut u64 = executed.entry(place).or_default();
+            let left = count.saturating_sub(*done);
+            *done = done.saturating_sub(count);
+            unordered = unordered.saturating_add(left);
+            left
+        };
+        let mut added = Vec::new();
+        let ids = (0..=u32::MAX).map(NodeId);
+        for (id, node) in ids.zip(&self.program.nodes) {
+            let Some((_, own)) = self.method(node) else {
+                continue;
+            };
+            for (index, count) in node.executions.iter().filter(|_| node.is_priced) {
+                let instruction = own.instructions.get(*index);
+                let runtime = instruction.filter(|one| !one.transfer.runtime_keys().is_empty());
+                if let Some(runtime) = runtime {
+                    let cost = self.runtime(runtime, own.words, load, &cost);
+                    added.push((id, *index, cost.times(left((id, *index), *count))));
+                }
+            }
+            let caller = node.parent.and_then(|parent| self.program.node(parent));
+            let caller = caller.filter(|caller| caller.is_priced && node.is_leaf);
+            if let Some((code, caller)) = caller.and_then(|caller| self.method(caller))
+                && let Some(place) = node.parent.zip(node.site.and_then(|site| code.at(site)))
+            {
+                let hides = load.hidden_by(self.result_of(node));
+                let call = visible(load, own.words, load.invoke_hides, &cost);
+                let both = call.plus(visible(load, caller.words, hides, &cost));
+                added.push((place.0, place.1, both.times(left(place, node.calls))));
+            }
+        }
+        for (id, index, cost) in added {
+            self.add(id, index, cost);
+        }
+        unordered
     }
 
     fn result_of(&self, node: &ProgramNode) -> ResultKind {
@@ -359,6 +423,14 @@ impl<'p> Sums<'p> {
             notes: notes(self.program, self.target, self.priced),
         }
     }
+}
+
+/// Returns what is visible of an access, by its cost on a hit and on a miss.
+fn visible(load: &LoadTimes, words: Words, hides: f64, cost: &impl Fn(f64, f64) -> Price) -> Price {
+    cost(
+        load.visible(true, words, hides),
+        load.visible(false, words, hides),
+    )
 }
 
 /// Returns the calls of contexts, by the context and the index of the instruction that makes them.

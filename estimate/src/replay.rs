@@ -70,6 +70,8 @@ pub struct CacheCharges {
     pub misses: u64,
     /// By the context and the index of its instruction. None: its returns.
     pub places: BTreeMap<(NodeId, Option<usize>), f64>,
+    /// How often instructions that call the runtime were simulated, and those whose calls are no events. All others are not in the order.
+    pub executed: HashMap<(NodeId, usize), u64>,
 }
 
 struct Simulated {
@@ -101,6 +103,7 @@ pub struct Replay<'p> {
     /// The only method that is called at a place, where calls are no events.
     leaves: HashMap<(NodeId, usize), Option<usize>>,
     stack: Vec<Frame>,
+    executed: HashMap<(NodeId, usize), u64>,
 }
 
 impl<'p> Replay<'p> {
@@ -127,6 +130,7 @@ impl<'p> Replay<'p> {
                 hits: 0,
                 misses: 0,
                 places: BTreeMap::new(),
+                executed: HashMap::new(),
             },
         });
         let mut depths: Vec<u32> = Vec::with_capacity(program.nodes.len());
@@ -144,6 +148,7 @@ impl<'p> Replay<'p> {
             depths,
             leaves: leaves(program),
             stack: Vec::new(),
+            executed: HashMap::new(),
         })
     }
 
@@ -179,8 +184,16 @@ impl<'p> Replay<'p> {
 
     /// Returns what the caches have cost, in the order of their geometries.
     #[must_use]
-    pub fn finish(self) -> Vec<CacheCharges> {
+    pub fn finish(mut self) -> Vec<CacheCharges> {
+        if let Some(first) = self.caches.first_mut() {
+            first.charges.executed = self.executed;
+        }
         self.caches.into_iter().map(|cache| cache.charges).collect()
+    }
+
+    fn count(&mut self, id: NodeId, index: usize) {
+        let count = self.executed.entry((id, index)).or_default();
+        *count = count.saturating_add(1);
     }
 
     /// Returns the innermost context from this one outwards that is a part of the program. None: there is none.
@@ -336,7 +349,10 @@ impl<'p> Replay<'p> {
                 break;
             }
             if let Some(instruction) = priced.instructions.get(index) {
-                self.call_runtime(id, node, Some(index), instruction);
+                if !instruction.transfer.runtime_keys().is_empty() {
+                    self.count(id, index);
+                    self.call_runtime(id, node, Some(index), instruction);
+                }
                 if instruction.transfer == Transfer::Invoke {
                     self.call_leaf(id, node, index);
                 }
@@ -384,6 +400,7 @@ impl<'p> Replay<'p> {
         let Some(((code, words), (own, own_words))) = callee else {
             return;
         };
+        self.count(id, index);
         let place = Some((id, Some(index)));
         self.access(code, words, self.load.invoke_hides, place);
         let hides = self.load.hidden_by(self.result_of(method));

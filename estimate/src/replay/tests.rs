@@ -252,6 +252,39 @@ fn calls_of_what_has_no_context_are_named() {
 }
 
 #[test]
+fn what_the_order_does_not_have_is_a_hit_that_may_be_a_miss() {
+    // The division is behind a branch, in a block of which there is no event; so is the call of what has no events.
+    let code = [(0, IFNE), (3, IDIV), (4, INVOKESTATIC), (7, RETURN)];
+    let program = program(
+        vec![
+            method("main", "()V", 8, &code, &[0, 3]),
+            method("leaf", "()V", 4, &[(0, RETURN)], &[0]),
+        ],
+        vec![node(0, None, &[1, 1, 1, 1]), node(1, Some((0, 4)), &[])],
+    );
+    let target = Target::parse("t", TARGET).unwrap();
+    let priced = priced(&program, &target);
+    let of = |accesses| estimate(&program, &target, &priced, accesses);
+    let bounds = of(CacheAccesses::Bounds).total;
+    let charges = replay(&program, &[enter(0)], &[4]);
+    let found = of(CacheAccesses::Charged(&charges[0]));
+    assert!(bounds.low < bounds.high);
+    assert_eq!(
+        (found.total.low, found.total.value),
+        (bounds.low, bounds.low)
+    );
+    assert_eq!(found.total.high, bounds.high);
+    assert!(
+        found.notes[0].starts_with("2 instructions"),
+        "{:?}",
+        found.notes
+    );
+    let charges = replay(&program, &[enter(0), block(0, 3)], &[4]);
+    let found = of(CacheAccesses::Charged(&charges[0]));
+    assert_eq!(found.notes, [""; 0]);
+}
+
+#[test]
 fn a_loop_over_the_first_block_executes_it_once_for_each_event() {
     let code = [(0, IDIV), (1, IFNE), (4, RETURN)];
     let program = program(
