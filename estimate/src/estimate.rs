@@ -80,14 +80,17 @@ pub struct CacheSummary {
     pub misses: u64,
 }
 
+/// Whole costs, by [`NodeId`] and the place of the instruction, as contexts' counts have them.
+pub type WholeCosts = Vec<Vec<(Option<u32>, u64)>>;
+
 /// 2^64.
 const TOO_LARGE: f64 = 18_446_744_073_709_551_616.0;
 
 impl Estimate {
-    /// Returns a part of the costs as whole numbers, by [`NodeId`] and place. Their sum is the total, rounded: what rounding leaves of a
+    /// Returns a part of the costs as whole numbers. Their sum is the total, rounded: what rounding leaves of a
     /// cost is carried to the next one. None: the total has no bound, or is not below 2^64.
     #[must_use]
-    pub fn whole(&self, part: fn(Price) -> f64) -> Option<Vec<Vec<(Option<u32>, u64)>>> {
+    pub fn whole(&self, part: fn(Price) -> f64) -> Option<WholeCosts> {
         if part(self.total) >= TOO_LARGE {
             return None;
         }

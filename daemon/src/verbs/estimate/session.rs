@@ -2,11 +2,8 @@
 
 use anyhow::Context;
 use std::path::Path;
-use varid_estimate::{Estimate, Price, Target};
+use varid_estimate::{Estimate, Price, Target, WholeCosts};
 use varid_recording::{AddedCounter, ContextCounter, Contexts, SessionReader, copy_with_counters};
-
-/// The counts of a counter, by node.
-type Values = Vec<Vec<(Option<u32>, u64)>>;
 
 /// Writes the session. Where only bounds are known, it has both as measures.
 pub fn write(
@@ -24,7 +21,7 @@ pub fn write(
     let least = found.whole(if is_interval { low } else { value });
     let least = least.context("the costs are above 2^64: a session cannot have them")?;
     let most = found.whole(high).filter(|_| is_interval);
-    let columns: Vec<(String, Values)> = match (is_interval, most) {
+    let columns: Vec<(String, WholeCosts)> = match (is_interval, most) {
         (false, _) => vec![(name.clone(), least)],
         (true, None) => vec![(format!("least {name}"), least)],
         (true, Some(most)) => vec![
