@@ -183,7 +183,8 @@ impl<'t> CostModel<'t> {
         PricedInstruction { cost, transfer }
     }
 
-    /// Returns the cost of a branch that has one for an outcome. That of the branch stands for an outcome that has none.
+    /// Returns the cost of a branch that has one for an outcome. That of the branch stands for an outcome that has none; without it the
+    /// cost is unknown.
     fn branch(&self, instruction: &CodeInstruction) -> Option<Cost> {
         if !instruction.is_condition() {
             return None;
@@ -191,10 +192,12 @@ impl<'t> CostModel<'t> {
         let name = instruction.name();
         let cost = |form| self.target.costs.get(&format!("{name}{form}")).copied();
         let (taken, not) = (cost("_taken"), cost("_not"));
-        let other = taken.or(not).and_then(|_| cost(""));
-        Some(Cost::Branch {
-            taken: taken.or(other)?,
-            not: not.or(other)?,
+        taken.or(not)?;
+        let other = cost("");
+        Some(match (taken.or(other), not.or(other)) {
+            (Some(taken), Some(not)) => Cost::Branch { taken, not },
+            (None, _) => Cost::Unknown(format!("{name}_taken")),
+            (_, None) => Cost::Unknown(format!("{name}_not")),
         })
     }
 
@@ -336,6 +339,9 @@ mod tests {
         };
         assert_eq!(set("ifeq_taken", 9.0), [branch(9.0, 4.0)]);
         assert_eq!(set("ifeq_not", 1.0), [branch(9.0, 1.0)]);
+        target.costs.retain(|key, _| key == "ifeq_taken");
+        let unknown = Cost::Unknown("ifeq_not".to_owned());
+        assert_eq!(priced(&target, &code).0, [unknown]);
     }
 
     #[test]

@@ -56,16 +56,6 @@ pub fn target(file: &str, root: &Table) -> Result<Target> {
     for key in cost.entries(&sources)? {
         costs.insert(key.to_owned(), cost.price(key, &[], &sources)?);
     }
-    for key in costs.keys() {
-        if let Some((name, other)) = other_outcome(key)
-            && !costs.contains_key(&other)
-            && !costs.contains_key(name)
-        {
-            let problem =
-                format!("{other}, or {name}, has no cost: a branch has one for both outcomes");
-            return Err(cost.wrong(key, &problem));
-        }
-    }
     let mut runtime = BTreeMap::new();
     if let Some(methods) = top.node("runtime")? {
         for key in methods.entries(&sources)? {
@@ -73,7 +63,7 @@ pub fn target(file: &str, root: &Table) -> Result<Target> {
                 let problem = "it also has a cost in [cost]: an instruction is one or the other";
                 return Err(methods.wrong(key, problem));
             }
-            if other_outcome(key).is_some() {
+            if is_outcome(key) {
                 let problem = "outcomes of branches have costs in [cost]";
                 return Err(methods.wrong(key, problem));
             }
@@ -388,13 +378,9 @@ fn table_words(value: Option<&Value>) -> Option<Vec<Words>> {
     }
 }
 
-/// Returns the branch of which a key is one outcome, and the key of the other one.
-fn other_outcome(key: &str) -> Option<(&str, String)> {
-    let of = |form, other| {
-        let name = key.strip_suffix(form)?;
-        Some((name, format!("{name}{other}")))
-    };
-    of("_taken", "_not").or_else(|| of("_not", "_taken"))
+/// Returns true if a key is an outcome of a branch.
+fn is_outcome(key: &str) -> bool {
+    key.ends_with("_taken") || key.ends_with("_not")
 }
 
 /// Returns true if a key is an opcode, or one with a form behind it.

@@ -67,11 +67,6 @@ const WRONG: &[(&str, &str, &str)] = &[
         "runtime.idiv: it also has a cost",
     ),
     (
-        "ifeq_not = 2",
-        "",
-        "cost.ifeq_taken: ifeq_not, or ifeq, has no cost",
-    ),
-    (
         "idiv = {",
         "ifeq_not = {",
         "runtime.ifeq_not: it also has a cost",
