@@ -55,6 +55,8 @@ pub enum Operand {
     None,
     /// It has `wide` in front of it.
     Wide,
+    /// The method that it calls, as Java writes it: `java.lang.Math.min`. That of `invokedynamic` has no name.
+    Method(String),
     /// A field of this type, as a descriptor's first letter: `I`, `J`, `L`, `[`.
     Field(u8),
     /// The local variable of `iinc`, what is added, and whether `wide` is in front.
@@ -181,6 +183,7 @@ fn operand(instruction: &Instruction<'_, '_>) -> Operand {
             let first = descriptor.and_then(|text| text.as_bytes().first().copied());
             Operand::Field(first.unwrap_or_default())
         }
+        0xb6..=0xb9 => instruction.member().map_or(Operand::None, Operand::Method),
         _ => Operand::None,
     }
 }

@@ -18,13 +18,15 @@ pub struct CostModel<'t> {
 pub struct PricedMethod {
     /// By the index of the instruction.
     pub instructions: Vec<PricedInstruction>,
-    /// What each call costs beside its instructions.
-    pub entry: Price,
+    /// What the build adds in front of its instructions.
+    pub entry: PricedInstruction,
+    /// What the build adds before each return.
+    pub exit: PricedInstruction,
     /// The length of its code there, in words of the method cache.
     pub words: Words,
 }
 
-/// An instruction with its cost, if all code is in the method cache.
+/// An instruction, or what the build makes of it, with its cost, if all code is in the method cache.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PricedInstruction {
     /// The cost.
@@ -58,8 +60,19 @@ pub enum Transfer {
     Invoke,
     /// It returns.
     Return(ResultKind),
-    /// It calls the method of the target's runtime with this key.
-    Runtime(String),
+    /// It calls the methods of the target's runtime with these keys, one after the other.
+    Runtime(Vec<String>),
+}
+
+impl Transfer {
+    /// Returns the keys of the methods of the target's runtime that it calls.
+    #[must_use]
+    pub fn runtime_keys(&self) -> &[String] {
+        match self {
+            Self::Runtime(keys) => keys,
+            Self::None | Self::Invoke | Self::Return(_) => &[],
+        }
+    }
 }
 
 impl<'t> CostModel<'t> {
@@ -81,10 +94,9 @@ impl<'t> CostModel<'t> {
         let locks = code.is_synchronized
             && self.target.build.synchronized == Synchronized::MonitorInstructions;
         let lock = |instruction| match locks {
-            true => self.fixed("aload_0").plus(self.fixed(instruction)),
-            false => Price::ZERO,
+            true => self.sequence(&["aload_0", instruction]),
+            false => self.sequence(&[]),
         };
-        let (entry, exit) = (lock("monitorenter"), lock("monitorexit"));
         let mut length = code.length;
         // Of `aload_0` and `monitorenter` or `monitorexit`.
         let lock_length = if locks { 2 } else { 0 };
@@ -92,16 +104,13 @@ impl<'t> CostModel<'t> {
         let instructions = code.instructions.iter().map(|instruction| {
             let mut priced = self.instruction(instruction);
             if let Operand::Increment { .. } = instruction.operand
-                && let Some((cost, change)) = self.increment(instruction)
+                && let Some((sequence, change)) = self.increment(instruction)
             {
-                priced.cost = cost;
+                priced = sequence;
                 length = length.saturating_add_signed(change);
             }
             if let Transfer::Return(_) = priced.transfer {
                 length = length.saturating_add(lock_length);
-                if let Cost::Known(price) = &mut priced.cost {
-                    *price = price.plus(exit);
-                }
             }
             priced
         });
@@ -109,14 +118,34 @@ impl<'t> CostModel<'t> {
         let cache = self.target.method_cache.as_ref();
         PricedMethod {
             instructions,
-            entry,
+            entry: lock("monitorenter"),
+            exit: lock("monitorexit"),
             words: cache.map_or(Words(0), |cache| cache.geometry.words(length)),
         }
     }
 
-    /// Returns the cost of an instruction of the build's own code. An unknown one is in the table, too, if the method has it.
-    fn fixed(&self, key: &str) -> Price {
-        self.target.costs.get(key).copied().unwrap_or(Price::ZERO)
+    /// Prices instructions of the build's own code. If the target does not have the cost of one, that of all is unknown.
+    fn sequence(&self, keys: &[&str]) -> PricedInstruction {
+        let (mut sum, mut called) = (Price::ZERO, Vec::new());
+        for key in keys {
+            match (self.target.costs.get(*key), self.runtime(key)) {
+                (Some(price), _) => sum = sum.plus(*price),
+                (None, Some(method)) => {
+                    sum = sum.plus(method.price);
+                    called.push((*key).to_owned());
+                }
+                (None, None) => {
+                    return PricedInstruction {
+                        cost: Cost::Unknown((*key).to_owned()),
+                        transfer: Transfer::None,
+                    };
+                }
+            }
+        }
+        PricedInstruction {
+            cost: Cost::Known(sum),
+            transfer: Transfer::Runtime(called),
+        }
     }
 
     fn instruction(&self, instruction: &CodeInstruction) -> PricedInstruction {
@@ -125,6 +154,7 @@ impl<'t> CostModel<'t> {
             .iter()
             .find(|key| self.target.runtime.contains_key(*key));
         let known = keys.iter().find(|key| self.target.costs.contains_key(*key));
+        let price = known.and_then(|key| self.target.costs.get(key)).copied();
         let rank = |key: Option<&String>| keys.iter().position(|one| Some(one) == key);
         // The most specific form decides.
         let is_runtime = match (rank(runtime), rank(known)) {
@@ -137,7 +167,7 @@ impl<'t> CostModel<'t> {
         {
             return PricedInstruction {
                 cost: Cost::Known(method.price),
-                transfer: Transfer::Runtime(key.clone()),
+                transfer: Transfer::Runtime(vec![key.clone()]),
             };
         }
         let transfer = match ResultKind::of_opcode(instruction.opcode) {
@@ -145,27 +175,34 @@ impl<'t> CostModel<'t> {
             None if instruction.is_invoke() => Transfer::Invoke,
             None => Transfer::None,
         };
-        let cost = match known {
-            Some(key) => Cost::Known(self.fixed(key)),
-            None => self
-                .branch(instruction)
-                .unwrap_or_else(|| Cost::Unknown(keys.first().cloned().unwrap_or_default())),
+        let cost = match (self.branch(instruction), price) {
+            (Some(branch), _) => branch,
+            (None, Some(price)) => Cost::Known(price),
+            (None, None) => Cost::Unknown(keys.first().cloned().unwrap_or_default()),
         };
         PricedInstruction { cost, transfer }
     }
 
-    /// Returns the cost of a branch that has one for each outcome.
+    /// Returns the cost of a branch that has one for an outcome. That of the branch stands for an outcome that has none; without it the
+    /// cost is unknown.
     fn branch(&self, instruction: &CodeInstruction) -> Option<Cost> {
+        if !instruction.is_condition() {
+            return None;
+        }
         let name = instruction.name();
         let cost = |form| self.target.costs.get(&format!("{name}{form}")).copied();
-        let (taken, not) = (cost("_taken")?, cost("_not")?);
-        instruction
-            .is_condition()
-            .then_some(Cost::Branch { taken, not })
+        let (taken, not) = (cost("_taken"), cost("_not"));
+        taken.or(not)?;
+        let other = cost("");
+        Some(match (taken.or(other), not.or(other)) {
+            (Some(taken), Some(not)) => Cost::Branch { taken, not },
+            (None, _) => Cost::Unknown(format!("{name}_taken")),
+            (_, None) => Cost::Unknown(format!("{name}_not")),
+        })
     }
 
-    /// Returns the cost of `iinc` and by how many bytes its code is longer, if the target's build replaces it.
-    fn increment(&self, instruction: &CodeInstruction) -> Option<(Cost, i32)> {
+    /// Returns what the build makes of `iinc`, and by how many bytes its code is longer, if the target's build replaces it.
+    fn increment(&self, instruction: &CodeInstruction) -> Option<(PricedInstruction, i32)> {
         let Operand::Increment { local, by, wide } = instruction.operand else {
             return None;
         };
@@ -182,24 +219,14 @@ impl<'t> CostModel<'t> {
             -128..=127 => ("bipush".to_owned(), 2),
             _ => ("sipush".to_owned(), 3),
         };
-        let parts = [
-            format!("iload{form}"),
-            constant,
-            "iadd".to_owned(),
-            format!("istore{form}"),
-        ];
-        let mut sum = Price::ZERO;
-        for part in parts {
-            match self.target.costs.get(&part) {
-                Some(price) => sum = sum.plus(*price),
-                None => return Some((Cost::Unknown(part), 0)),
-            }
-        }
+        let load = format!("iload{form}");
+        let store = format!("istore{form}");
+        let sequence = self.sequence(&[&load, &constant, "iadd", &store]);
         let before: i32 = if wide { 6 } else { 3 };
         let after = [local_length, constant_length, 1, local_length]
             .iter()
             .sum::<i32>();
-        Some((Cost::Known(sum), after.saturating_sub(before)))
+        Some((sequence, after.saturating_sub(before)))
     }
 }
 
@@ -273,12 +300,48 @@ mod tests {
 
     #[test]
     fn a_synchronized_method_has_the_instructions_of_its_monitor() {
-        let target = Target::named("jop-2011", &[]).unwrap();
+        let mut target = Target::named("jop-2011", &[]).unwrap();
         let code = code(&[(0xb1, Operand::None)], 1, true);
-        // return, and aload_0 with monitorexit in front; two bytes at the entry, and two here.
-        assert_eq!(priced(&target, &code), (vec![known(21.0 + 1.0 + 20.0)], 2));
-        let entry = CostModel::new(&target).price(&code).entry;
-        assert_eq!(entry, Price::exact(1.0 + 19.0));
+        // return; two bytes at the entry, and two before it.
+        assert_eq!(priced(&target, &code), (vec![known(21.0)], 2));
+        let locks = |target: &Target| {
+            let priced = CostModel::new(target).price(&code);
+            [priced.entry, priced.exit]
+        };
+        let of = |cost, called: &[&str]| PricedInstruction {
+            cost,
+            transfer: Transfer::Runtime(called.iter().map(|&key| key.to_owned()).collect()),
+        };
+        let expected = [of(known(1.0 + 19.0), &[]), of(known(1.0 + 20.0), &[])];
+        assert_eq!(locks(&target), expected);
+        let method = target.runtime["idiv"].clone();
+        for key in ["monitorenter", "monitorexit"] {
+            target.costs.remove(key);
+        }
+        target.runtime.insert("monitorenter".to_owned(), method);
+        let [entry, exit] = locks(&target);
+        assert_eq!(entry.transfer.runtime_keys(), ["monitorenter"]);
+        assert_eq!(exit.cost, Cost::Unknown("monitorexit".to_owned()));
+    }
+
+    #[test]
+    fn an_outcome_of_a_branch_has_precedence() {
+        let mut target = Target::named("jop-2011", &[]).unwrap();
+        let code = code(&[(0x99, Operand::None)], 3, false);
+        assert_eq!(priced(&target, &code).0, [known(4.0)]);
+        let mut set = |key: &str, cycles| {
+            target.costs.insert(key.to_owned(), Price::exact(cycles));
+            priced(&target, &code).0
+        };
+        let branch = |taken, not| Cost::Branch {
+            taken: Price::exact(taken),
+            not: Price::exact(not),
+        };
+        assert_eq!(set("ifeq_taken", 9.0), [branch(9.0, 4.0)]);
+        assert_eq!(set("ifeq_not", 1.0), [branch(9.0, 1.0)]);
+        target.costs.retain(|key, _| key == "ifeq_taken");
+        let unknown = Cost::Unknown("ifeq_not".to_owned());
+        assert_eq!(priced(&target, &code).0, [unknown]);
     }
 
     #[test]
@@ -289,6 +352,6 @@ mod tests {
         let expected = [12.0, 32.0, 200.0, 200.0].map(known);
         assert_eq!(priced(&target, &code).0, expected);
         let transfer = &CostModel::new(&target).price(&code).instructions[2].transfer;
-        assert_eq!(*transfer, Transfer::Runtime("putfield_ref".to_owned()));
+        assert_eq!(transfer.runtime_keys(), ["putfield_ref"]);
     }
 }

@@ -1,18 +1,20 @@
 //! The sums: what each context, instruction and the whole program costs.
 
+mod accesses;
+
 use std::collections::{BTreeMap, HashMap};
 
 use varid_model::CodeUnits;
 use varid_recording::NodeId;
 
 use crate::{
-    code::MethodCode,
-    cost_model::{Cost, CostModel, PricedMethod, Transfer},
-    method_cache::{Geometry, Words},
+    code::{MethodCode, Operand},
+    cost_model::{Cost, PricedMethod, Transfer},
+    method_cache::Geometry,
     price::Price,
     program::{MethodBody, Program, ProgramNode},
-    replay::{CacheCharges, runtime_accesses},
-    target::{LoadTimes, MethodCacheParameters, ResultKind, Target},
+    replay::CacheCharges,
+    target::Target,
 };
 
 /// How the method cache is taken into account.
@@ -80,6 +82,35 @@ pub struct CacheSummary {
     pub misses: u64,
 }
 
+/// Whole costs, by [`NodeId`] and the place of the instruction, as contexts' counts have them.
+pub type WholeCosts = Vec<Vec<(Option<u32>, u64)>>;
+
+/// 2^64.
+const TOO_LARGE: f64 = 18_446_744_073_709_551_616.0;
+
+impl Estimate {
+    /// Returns a part of the costs as whole numbers. Their sum is the total, rounded: what rounding leaves of a
+    /// cost is carried to the next one. None: the total has no bound, or is not below 2^64.
+    #[must_use]
+    pub fn whole(&self, part: fn(Price) -> f64) -> Option<WholeCosts> {
+        if part(self.total) >= TOO_LARGE {
+            return None;
+        }
+        let (mut exact, mut written) = (0.0, 0_u64);
+        let mut whole = Vec::with_capacity(self.nodes.len());
+        for places in &self.nodes {
+            let costs = places.iter().map(|place| {
+                exact += part(place.cost);
+                let value = (exact.round() as u64).saturating_sub(written);
+                written = written.saturating_add(value);
+                (Some(place.place.get()), value)
+            });
+            whole.push(costs.collect());
+        }
+        Some(whole)
+    }
+}
+
 /// Prices what a program has executed.
 #[must_use]
 pub fn estimate(
@@ -93,6 +124,7 @@ pub fn estimate(
         target,
         priced,
         nodes: vec![BTreeMap::new(); program.nodes.len()],
+        called: called(program),
         uncosted: BTreeMap::new(),
         instructions: 0,
         calls: 0,
@@ -101,10 +133,20 @@ pub fn estimate(
     for (id, node) in ids.zip(&program.nodes).filter(|(_, node)| node.is_priced) {
         sums.add_node(id, node);
     }
+    let mut unordered = 0;
     if let Some(cache) = &target.method_cache {
         sums.add_cache(cache, accesses);
+        if let CacheAccesses::Charged(charges) = accesses {
+            unordered = sums.add_unordered(&cache.load, charges);
+        }
     }
-    sums.finish()
+    let mut found = sums.finish();
+    if unordered > 0 {
+        found.notes.push(format!(
+            "{unordered} instructions that access the method cache are not in the order of calls: the code is taken to be there, but not in the upper bound"
+        ));
+    }
+    found
 }
 
 struct Sums<'p> {
@@ -113,6 +155,8 @@ struct Sums<'p> {
     priced: &'p [Option<PricedMethod>],
     /// By node: costs by the index of the instruction.
     nodes: Vec<BTreeMap<usize, Price>>,
+    /// The calls of contexts, by the context and the index of the instruction that makes them.
+    called: HashMap<(NodeId, usize), u64>,
     uncosted: BTreeMap<(bool, String), u64>,
     instructions: u64,
     calls: u64,
@@ -150,138 +194,32 @@ impl<'p> Sums<'p> {
         };
         for (index, count) in &node.executions {
             self.instructions = self.instructions.saturating_add(*count);
-            let cost = priced.instructions.get(*index).map(|priced| &priced.cost);
-            let cost = match cost {
-                Some(Cost::Known(price)) => price.times(*count),
-                Some(Cost::Branch { taken, not }) => {
-                    branch(code, node, *index, *count, *taken, *not)
-                }
-                Some(Cost::Unknown(key)) => {
-                    self.add_uncosted(false, key.clone(), *count);
-                    continue;
-                }
-                None => continue,
-            };
-            self.add(id, *index, cost);
-        }
-        if priced.entry != Price::ZERO {
-            self.add(id, 0, priced.entry.times(node.calls));
-        }
-    }
-
-    fn add_cache(&mut self, cache: &MethodCacheParameters, accesses: CacheAccesses<'_>) {
-        match accesses {
-            CacheAccesses::Charged(charges) => self.add_charges(charges),
-            CacheAccesses::Hit => self.add_assumed(&cache.load, |hit, _| Price::exact(hit)),
-            CacheAccesses::Miss => self.add_assumed(&cache.load, |_, miss| Price::exact(miss)),
-            CacheAccesses::Bounds => self.add_assumed(&cache.load, |hit, miss| {
-                Price::exact(hit).either(Price::exact(miss))
-            }),
-        }
-    }
-
-    fn add_charges(&mut self, charges: &CacheCharges) {
-        for ((id, index), cost) in &charges.places {
-            match index {
-                Some(index) => self.add(*id, *index, Price::exact(*cost)),
-                None => self.add_to_returns(*id, Price::exact(*cost)),
-            }
-        }
-    }
-
-    /// Adds the accesses of all calls and returns, each with its cost on a hit and on a miss.
-    fn add_assumed(&mut self, load: &LoadTimes, cost: impl Fn(f64, f64) -> Price) {
-        let visible = |words: Words, hides| {
-            cost(
-                load.visible(true, words, hides),
-                load.visible(false, words, hides),
-            )
-        };
-        let ids = (0..=u32::MAX).map(NodeId);
-        for (id, node) in ids.zip(&self.program.nodes) {
-            let own = self.method(node);
-            let caller = node.parent.and_then(|parent| self.program.node(parent));
-            let caller_method = caller.and_then(|caller| self.method(caller));
-            // The call, in the caller.
-            let site = caller_method.and_then(|(code, _)| code.at(node.site?));
-            let is_called = caller.is_some_and(|caller| caller.is_priced);
-            if let (Some(parent), Some(site), Some((_, own)), true) =
-                (node.parent, site, own, is_called)
-            {
-                self.add(
-                    parent,
-                    site,
-                    visible(own.words, load.invoke_hides).times(node.calls),
-                );
-            }
-            let Some((_, own)) = own.filter(|_| node.is_priced) else {
+            let Some(instruction) = priced.instructions.get(*index) else {
                 continue;
             };
-            // The return to the caller.
-            if let Some((_, caller)) = caller_method {
-                let hides = load.hidden_by(self.result_of(node));
-                self.add_to_returns(id, visible(caller.words, hides).times(node.calls));
+            let operand = code.instructions.get(*index).map(|one| &one.operand);
+            if let Some(Operand::Method(name)) = operand {
+                let called = self.called.get(&(id, *index)).copied().unwrap_or_default();
+                self.add_uncosted(true, name.clone(), count.saturating_sub(called));
             }
-            // The methods of the runtime.
-            for (index, count) in &node.executions {
-                let transfer = own.instructions.get(*index).map(|priced| &priced.transfer);
-                let Some(Transfer::Runtime(key)) = transfer else {
-                    continue;
-                };
-                let Some(method) = CostModel::new(self.target).runtime(key) else {
-                    continue;
-                };
-                for access in runtime_accesses(method, load, own.words) {
-                    self.add(
-                        id,
-                        *index,
-                        visible(access.words, access.hides).times(*count),
-                    );
-                }
+            if let Cost::Branch { taken, not } = instruction.cost {
+                let cost = branch(code, node, *index, *count, taken, not);
+                self.add(id, *index, cost);
+            }
+            self.add_cost(id, *index, &instruction.cost, *count);
+            if let Transfer::Return(_) = instruction.transfer {
+                self.add_cost(id, *index, &priced.exit.cost, *count);
             }
         }
+        self.add_cost(id, 0, &priced.entry.cost, node.calls);
     }
 
-    fn result_of(&self, node: &ProgramNode) -> ResultKind {
-        let method = self.program.methods.get(node.method);
-        let name = method.and_then(|method| method.name.as_ref());
-        name.map_or(ResultKind::Void, |name| {
-            ResultKind::of_descriptor(&name.descriptor)
-        })
-    }
-
-    /// Adds a cost to the return instructions of a context, by their executions.
-    fn add_to_returns(&mut self, id: NodeId, cost: Price) {
-        let Some(node) = self.program.node(id) else {
-            return;
-        };
-        let Some((_, priced)) = self.method(node) else {
-            return;
-        };
-        let is_return = |index: &usize| {
-            let priced = priced.instructions.get(*index);
-            priced.is_some_and(|priced| matches!(priced.transfer, Transfer::Return(_)))
-        };
-        let returns = node
-            .executions
-            .iter()
-            .filter(|(index, count)| *count > 0 && is_return(index));
-        let returns: Vec<_> = returns.copied().collect();
-        let all = returns
-            .iter()
-            .fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
-        if all == 0 {
-            // It was left by exceptions only, or runs still.
-            return self.add(id, 0, cost);
-        }
-        for (index, count) in returns {
-            let part = count as f64 / all as f64;
-            let part = Price {
-                low: cost.low * part,
-                value: cost.value * part,
-                high: cost.high * part,
-            };
-            self.add(id, index, part);
+    /// Adds a cost that is the same for each execution.
+    fn add_cost(&mut self, id: NodeId, index: usize, cost: &Cost, count: u64) {
+        match cost {
+            Cost::Known(price) if *price != Price::ZERO => self.add(id, index, price.times(count)),
+            Cost::Unknown(key) => self.add_uncosted(false, key.clone(), count),
+            Cost::Known(_) | Cost::Branch { .. } => {}
         }
     }
 
@@ -318,6 +256,21 @@ impl<'p> Sums<'p> {
             notes: notes(self.program, self.target, self.priced),
         }
     }
+}
+
+/// Returns the calls of contexts, by the context and the index of the instruction that makes them.
+fn called(program: &Program) -> HashMap<(NodeId, usize), u64> {
+    let mut called = HashMap::new();
+    for node in &program.nodes {
+        let caller = node.parent.and_then(|parent| program.node(parent));
+        let code = caller.and_then(|caller| program.code(caller));
+        let site = node.site.and_then(|site| code?.at(site));
+        if let Some(place) = node.parent.zip(site) {
+            let sum: &mut u64 = called.entry(place).or_default();
+            *sum = sum.saturating_add(node.calls);
+        }
+    }
+    called
 }
 
 /// Returns the cost of a branch that has another one if it is taken. How often it was follows from the counts, unless several ways lead to
@@ -365,7 +318,7 @@ fn notes(program: &Program, target: &Target, priced: &[Option<PricedMethod>]) ->
         .fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
     if vm > 0 {
         notes.push(format!(
-            "{vm} bytecodes are not priced: the VM ran them to load and initialise classes, which {} does before the program starts",
+            "{vm} bytecodes are not priced: the VM ran them to load, link and initialise classes, which {} does before the program starts",
             target.name
         ));
     }
@@ -439,6 +392,30 @@ mod tests {
         };
         let (taken, not) = (Price::exact(10.0), Price::exact(1.0));
         branch(&code, &node, 0, executions[0], taken, not)
+    }
+
+    #[test]
+    fn whole_costs_have_the_sum_of_the_costs() {
+        let cost = |high| PlaceCost {
+            place: CodeUnits::new(7),
+            cost: Price {
+                low: 0.3,
+                value: 0.3,
+                high,
+            },
+        };
+        let costs = [0.3, 0.3, 0.3, 0.3, f64::INFINITY].map(cost);
+        let found = Estimate {
+            total: costs
+                .iter()
+                .fold(Price::ZERO, |sum, one| sum.plus(one.cost)),
+            nodes: costs.iter().map(|one| vec![*one]).collect(),
+            ..Estimate::default()
+        };
+        let whole = found.whole(|price| price.value).unwrap();
+        let expected = [0, 1, 0, 0, 1].map(|value| vec![(Some(7), value)]);
+        assert_eq!(whole, expected);
+        assert_eq!(found.whole(|price| price.high), None);
     }
 
     #[test]

@@ -38,7 +38,9 @@ mod within;
 pub use code::{CodeInstruction, MethodCode, MethodName, Operand};
 pub use cost_model::{Cost, CostModel, PricedInstruction, PricedMethod, Transfer};
 pub use error::{Error, Result};
-pub use estimate::{CacheAccesses, CacheSummary, Estimate, PlaceCost, Uncosted, estimate};
+pub use estimate::{
+    CacheAccesses, CacheSummary, Estimate, PlaceCost, Uncosted, WholeCosts, estimate,
+};
 pub use method_cache::{Access, CodeId, FifoVariableBlock, Geometry, MethodCache, Words};
 pub use price::Price;
 pub use program::{MethodBody, Program, ProgramMethod, ProgramNode};

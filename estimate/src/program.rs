@@ -42,7 +42,7 @@ pub struct ProgramNode {
     pub method: usize,
     /// The calling context that is priced with it: its caller, or the caller of the VM's calls that lead to it.
     pub parent: Option<NodeId>,
-    /// The place of the call in the caller's method. None if the VM is the caller.
+    /// The place of the call in the caller's method. None if the VM or native code is the caller.
     pub site: Option<CodeUnits>,
     /// Its calls.
     pub calls: u64,
@@ -94,11 +94,19 @@ impl Program {
         for (id, node) in contexts.node_ids().zip(contexts.nodes()) {
             let method = contexts.method_of(id).map_or(usize::MAX, MethodId::index);
             let site = node.site.and_then(|site| contexts.site(site));
-            let by_vm = node.parent.is_some() && program.is_called_by_vm(contexts, node, method);
+            let by_site =
+                node.parent.is_some() && program.is_called_by_site(contexts, node, method);
             let parent = node
                 .parent
                 .and_then(|parent| program.nodes.get(parent.index()));
-            let is_left_out = by_vm && vm_calls == VmCalls::BeforeStart;
+            let name = program
+                .methods
+                .get(method)
+                .and_then(|method| method.name.as_ref());
+            let is_left_out = node.parent.is_some()
+                && !by_site
+                && vm_calls == VmCalls::BeforeStart
+                && name.is_some_and(loads_classes);
             let is_run = parent.is_none_or(|parent| parent.is_run) && !is_left_out;
             let mut executions = Vec::new();
             let code = match program.methods.get(method).map(|method| &method.body) {
@@ -130,7 +138,7 @@ impl Program {
             program.nodes.push(ProgramNode {
                 method,
                 parent: node.parent,
-                site: site.filter(|_| !by_vm).map(|site| site.pc),
+                site: site.filter(|_| by_site).map(|site| site.pc),
                 calls,
                 executions,
                 is_leaf,
@@ -142,10 +150,10 @@ impl Program {
         Ok(program)
     }
 
-    /// Returns true if the VM calls a context's method, not the instruction of its site: to load or initialise a class, or from native code.
-    fn is_called_by_vm(&self, contexts: &Contexts, node: &ContextNode, method: usize) -> bool {
+    /// Returns true if the instruction of its site calls a context's method, not the VM or native code that it has called.
+    fn is_called_by_site(&self, contexts: &Contexts, node: &ContextNode, method: usize) -> bool {
         let Some(site) = node.site.and_then(|site| contexts.site(site)) else {
-            return true;
+            return false;
         };
         let name = self
             .methods
@@ -155,9 +163,9 @@ impl Program {
             (Some(SiteTarget::Name(target)), Some(name)) => {
                 let target = target.split('(').next().unwrap_or_default();
                 let target = target.rsplit(['.', '/']).next().unwrap_or_default();
-                target != name.name
+                target == name.name
             }
-            _ => false,
+            _ => true,
         }
     }
 
@@ -207,5 +215,41 @@ impl Program {
             MethodBody::Code(code) => Some(code),
             MethodBody::Native | MethodBody::Unknown(_) => None,
         }
+    }
+}
+
+/// Returns true if the VM calls a method to load, link or initialise a class. All else that it or native code calls, such as what
+/// `Method.invoke` does, is a part of the program.
+fn loads_classes(name: &MethodName) -> bool {
+    match (name.class.as_str(), name.name.as_str()) {
+        (_, "<clinit>") => true,
+        (_, "loadClass") => name.descriptor.starts_with("(Ljava/lang/String;"),
+        ("java.lang.ClassLoader", "loadClassInternal" | "checkPackageAccess") => true,
+        ("java.lang.invoke.MethodHandleNatives", _) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loading_linking_and_initialising_classes_is_before_the_program() {
+        let is = |class: &str, name: &str, descriptor: &str| {
+            loads_classes(&MethodName {
+                class: class.to_owned(),
+                name: name.to_owned(),
+                descriptor: descriptor.to_owned(),
+            })
+        };
+        assert!(is("App", "<clinit>", "()V"));
+        let load = "(Ljava/lang/String;)Ljava/lang/Class;";
+        assert!(is("app.Loader", "loadClass", load));
+        let natives = "java.lang.invoke.MethodHandleNatives";
+        assert!(is(natives, "linkCallSite", "()V"));
+        // By reflection.
+        assert!(!is("App", "loop", "(I)I"));
+        assert!(!is("App", "loadClass", "(I)V"));
     }
 }

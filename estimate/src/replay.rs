@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use varid_recording::{CallEvent, NodeId};
 
 use crate::{
-    cost_model::{CostModel, PricedMethod, Transfer},
+    cost_model::{CostModel, PricedInstruction, PricedMethod, Transfer},
     error::Result,
     method_cache::{Access, CodeId, FifoVariableBlock, Geometry, MethodCache, Words},
     program::{Program, ProgramNode},
@@ -70,6 +70,8 @@ pub struct CacheCharges {
     pub misses: u64,
     /// By the context and the index of its instruction. None: its returns.
     pub places: BTreeMap<(NodeId, Option<usize>), f64>,
+    /// How often instructions that call the runtime were simulated, and those whose calls are no events. All others are not in the order.
+    pub executed: HashMap<(NodeId, usize), u64>,
 }
 
 struct Simulated {
@@ -101,6 +103,7 @@ pub struct Replay<'p> {
     /// The only method that is called at a place, where calls are no events.
     leaves: HashMap<(NodeId, usize), Option<usize>>,
     stack: Vec<Frame>,
+    executed: HashMap<(NodeId, usize), u64>,
 }
 
 impl<'p> Replay<'p> {
@@ -127,6 +130,7 @@ impl<'p> Replay<'p> {
                 hits: 0,
                 misses: 0,
                 places: BTreeMap::new(),
+                executed: HashMap::new(),
             },
         });
         let mut depths: Vec<u32> = Vec::with_capacity(program.nodes.len());
@@ -144,6 +148,7 @@ impl<'p> Replay<'p> {
             depths,
             leaves: leaves(program),
             stack: Vec::new(),
+            executed: HashMap::new(),
         })
     }
 
@@ -179,8 +184,16 @@ impl<'p> Replay<'p> {
 
     /// Returns what the caches have cost, in the order of their geometries.
     #[must_use]
-    pub fn finish(self) -> Vec<CacheCharges> {
+    pub fn finish(mut self) -> Vec<CacheCharges> {
+        if let Some(first) = self.caches.first_mut() {
+            first.charges.executed = self.executed;
+        }
         self.caches.into_iter().map(|cache| cache.charges).collect()
+    }
+
+    fn count(&mut self, id: NodeId, index: usize) {
+        let count = self.executed.entry((id, index)).or_default();
+        *count = count.saturating_add(1);
     }
 
     /// Returns the innermost context from this one outwards that is a part of the program. None: there is none.
@@ -225,6 +238,9 @@ impl<'p> Replay<'p> {
         if let Some((code, words)) = self.code_of(node) {
             let place = place.filter(|(_, site)| site.is_some());
             self.access(code, words, self.load.invoke_hides, place);
+        }
+        if let Some(priced) = self.priced_of(node) {
+            self.call_runtime(id, node, Some(0), &priced.entry);
         }
         self.stack.push(Frame {
             node: id,
@@ -284,6 +300,11 @@ impl<'p> Replay<'p> {
         let Some(returned) = self.stack.pop() else {
             return;
         };
+        if let Some(node) = self.program.node(returned.node)
+            && let Some(priced) = self.priced_of(node)
+        {
+            self.call_runtime(returned.node, node, None, &priced.exit);
+        }
         let caller = self
             .stack
             .last()
@@ -310,8 +331,7 @@ impl<'p> Replay<'p> {
         let Some(node) = program.node(id) else {
             return;
         };
-        let priced = self.priced.get(node.method).and_then(Option::as_ref);
-        let (Some(code), Some(priced)) = (program.code(node), priced) else {
+        let (Some(code), Some(priced)) = (program.code(node), self.priced_of(node)) else {
             return;
         };
         while let Some(index) = next {
@@ -328,14 +348,14 @@ impl<'p> Replay<'p> {
             if until == Some(index) {
                 break;
             }
-            match priced
-                .instructions
-                .get(index)
-                .map(|priced| &priced.transfer)
-            {
-                Some(Transfer::Runtime(key)) => self.call_runtime(id, node, index, key),
-                Some(Transfer::Invoke) => self.call_leaf(id, node, index),
-                _ => {}
+            if let Some(instruction) = priced.instructions.get(index) {
+                if !instruction.transfer.runtime_keys().is_empty() {
+                    self.count(id, index);
+                    self.call_runtime(id, node, Some(index), instruction);
+                }
+                if instruction.transfer == Transfer::Invoke {
+                    self.call_leaf(id, node, index);
+                }
             }
         }
         if let Some(frame) = self.stack.last_mut() {
@@ -343,23 +363,32 @@ impl<'p> Replay<'p> {
         }
     }
 
-    fn call_runtime(&mut self, id: NodeId, node: &ProgramNode, index: usize, key: &str) {
+    /// Calls the methods of the runtime that an instruction stands for. `index` is where that is charged to. None: the returns.
+    fn call_runtime(
+        &mut self,
+        id: NodeId,
+        node: &ProgramNode,
+        index: Option<usize>,
+        instruction: &PricedInstruction,
+    ) {
         let Some((own, words)) = self.code_of(node) else {
             return;
         };
-        let first = self.runtime.get(key).copied();
-        let (Some(method), Some(first)) = (self.model.runtime(key), first) else {
-            return;
-        };
-        for access in runtime_accesses(method, self.load, words) {
-            let code = match access.code {
-                Some(number) => {
-                    let number = u32::try_from(number).unwrap_or(u32::MAX);
-                    CodeId(first.saturating_add(number))
-                }
-                None => own,
+        for key in instruction.transfer.runtime_keys() {
+            let first = self.runtime.get(key.as_str()).copied();
+            let (Some(method), Some(first)) = (self.model.runtime(key), first) else {
+                continue;
             };
-            self.access(code, access.words, access.hides, Some((id, Some(index))));
+            for access in runtime_accesses(method, self.load, words) {
+                let code = match access.code {
+                    Some(number) => {
+                        let number = u32::try_from(number).unwrap_or(u32::MAX);
+                        CodeId(first.saturating_add(number))
+                    }
+                    None => own,
+                };
+                self.access(code, access.words, access.hides, Some((id, index)));
+            }
         }
     }
 
@@ -371,6 +400,7 @@ impl<'p> Replay<'p> {
         let Some(((code, words), (own, own_words))) = callee else {
             return;
         };
+        self.count(id, index);
         let place = Some((id, Some(index)));
         self.access(code, words, self.load.invoke_hides, place);
         let hides = self.load.hidden_by(self.result_of(method));
@@ -383,6 +413,10 @@ impl<'p> Replay<'p> {
         name.map_or(ResultKind::Void, |name| {
             ResultKind::of_descriptor(&name.descriptor)
         })
+    }
+
+    fn priced_of(&self, node: &ProgramNode) -> Option<&'p PricedMethod> {
+        self.priced.get(node.method)?.as_ref()
     }
 
     fn code_of(&self, node: &ProgramNode) -> Option<(CodeId, Words)> {

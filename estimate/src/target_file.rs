@@ -63,6 +63,10 @@ pub fn target(file: &str, root: &Table) -> Result<Target> {
                 let problem = "it also has a cost in [cost]: an instruction is one or the other";
                 return Err(methods.wrong(key, problem));
             }
+            if is_outcome(key) {
+                let problem = "outcomes of branches have costs in [cost]";
+                return Err(methods.wrong(key, problem));
+            }
             runtime.insert(key.to_owned(), methods.runtime_method(key, &sources)?);
         }
     }
@@ -372,6 +376,11 @@ fn table_words(value: Option<&Value>) -> Option<Vec<Words>> {
         Value::List(list) => list.iter().map(word).collect(),
         one => word(one).map(|word| vec![word]),
     }
+}
+
+/// Returns true if a key is an outcome of a branch.
+fn is_outcome(key: &str) -> bool {
+    key.ends_with("_taken") || key.ends_with("_not")
 }
 
 /// Returns true if a key is an opcode, or one with a form behind it.

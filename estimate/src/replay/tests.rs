@@ -5,8 +5,8 @@ use varid_recording::{CallEvent, NodeId};
 
 use crate::{
     CacheAccesses, CacheCharges, CodeInstruction, CostModel, Geometry, MethodBody, MethodCode,
-    MethodName, Operand, PricedMethod, Program, ProgramMethod, ProgramNode, Replay, Target,
-    estimate,
+    MethodName, Operand, Price, PricedMethod, Program, ProgramMethod, ProgramNode, Replay,
+    Synchronized, Target, estimate,
 };
 
 /// A load takes 6 and 2 for each word and one more. Blocks have four words.
@@ -187,6 +187,101 @@ fn without_the_order_all_hits_and_all_misses_are_the_bounds() {
     assert_eq!((found.instructions, found.calls), (10, 3));
     let places = found.nodes.iter().flatten().map(|place| place.cost.value);
     assert_eq!(places.sum::<f64>(), found.total.value);
+}
+
+#[test]
+fn monitors_that_the_build_adds_are_charged_or_named() {
+    let mut program = two_calls();
+    if let MethodBody::Code(code) = &mut program.methods[1].body {
+        code.is_synchronized = true;
+    }
+    let mut target = Target::parse("t", TARGET).unwrap();
+    target.build.synchronized = Synchronized::MonitorInstructions;
+    target.costs.insert("aload_0".to_owned(), Price::exact(1.0));
+    let find = |target: &Target, accesses| {
+        let priced = priced(&program, target);
+        estimate(&program, target, &priced, accesses)
+    };
+    let found = find(&target, CacheAccesses::Hit);
+    let names = found
+        .uncosted
+        .iter()
+        .map(|one| (one.name.as_str(), one.executions));
+    let names: Vec<_> = names.collect();
+    assert_eq!(names, [("monitorenter", 2), ("monitorexit", 2)]);
+    for key in ["monitorenter", "monitorexit"] {
+        let method = target.runtime["idiv"].clone();
+        target.runtime.insert(key.to_owned(), method);
+    }
+    let hit = find(&target, CacheAccesses::Hit).total.value;
+    assert_eq!(hit - found.total.value, 2.0 * 2.0 * (1.0 + 100.0));
+    // A cache of one block always misses.
+    let miss = find(&target, CacheAccesses::Miss).total.value;
+    let geometry = Geometry {
+        size: 64,
+        blocks: 1,
+        word: 4,
+    };
+    let priced = priced(&program, &target);
+    let mut replay = Replay::new(&program, &target, &priced, &[geometry]).unwrap();
+    let events = [enter(0), enter(1), enter(2)];
+    replay.thread(events.into_iter().map(Ok)).unwrap();
+    assert_eq!(replay.finish()[0].total, miss - hit);
+}
+
+#[test]
+fn calls_of_what_has_no_context_are_named() {
+    let mut program = two_calls();
+    if let MethodBody::Code(code) = &mut program.methods[0].body {
+        for index in [0, 2] {
+            code.instructions[index].operand = Operand::Method("App.half".to_owned());
+        }
+    }
+    let target = Target::parse("t", TARGET).unwrap();
+    let priced = priced(&program, &target);
+    let uncosted = |program: &Program| {
+        let found = estimate(program, &target, &priced, CacheAccesses::Hit);
+        let uncosted = found.uncosted.into_iter();
+        let uncosted = uncosted.map(|one| (one.name, one.is_method, one.executions));
+        uncosted.collect::<Vec<_>>()
+    };
+    assert_eq!(uncosted(&program), []);
+    // The VM calls this one, not the instruction.
+    program.nodes[2].site = None;
+    assert_eq!(uncosted(&program), [("App.half".to_owned(), true, 1)]);
+}
+
+#[test]
+fn what_the_order_does_not_have_is_a_hit_that_may_be_a_miss() {
+    // The division is behind a branch, in a block of which there is no event; so is the call of what has no events.
+    let code = [(0, IFNE), (3, IDIV), (4, INVOKESTATIC), (7, RETURN)];
+    let program = program(
+        vec![
+            method("main", "()V", 8, &code, &[0, 3]),
+            method("leaf", "()V", 4, &[(0, RETURN)], &[0]),
+        ],
+        vec![node(0, None, &[1, 1, 1, 1]), node(1, Some((0, 4)), &[])],
+    );
+    let target = Target::parse("t", TARGET).unwrap();
+    let priced = priced(&program, &target);
+    let of = |accesses| estimate(&program, &target, &priced, accesses);
+    let bounds = of(CacheAccesses::Bounds).total;
+    let charges = replay(&program, &[enter(0)], &[4]);
+    let found = of(CacheAccesses::Charged(&charges[0]));
+    assert!(bounds.low < bounds.high);
+    assert_eq!(
+        (found.total.low, found.total.value),
+        (bounds.low, bounds.low)
+    );
+    assert_eq!(found.total.high, bounds.high);
+    assert!(
+        found.notes[0].starts_with("2 instructions"),
+        "{:?}",
+        found.notes
+    );
+    let charges = replay(&program, &[enter(0), block(0, 3)], &[4]);
+    let found = of(CacheAccesses::Charged(&charges[0]));
+    assert_eq!(found.notes, [""; 0]);
 }
 
 #[test]

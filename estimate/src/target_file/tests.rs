@@ -10,6 +10,7 @@ source = "book"
 iadd = 1
 putfield_ref = 2.5
 ifeq_taken = { value = 4, low = 3, high = 9, source = "book", n = 7 }
+ifeq_not = 2
 [runtime]
 idiv = { value = 100, words = [3, 4], result = "int" }
 [method_cache]
@@ -64,6 +65,16 @@ const WRONG: &[(&str, &str, &str)] = &[
         "iadd = 1",
         "iadd = 1\nidiv = 3",
         "runtime.idiv: it also has a cost",
+    ),
+    (
+        "idiv = {",
+        "ifeq_not = {",
+        "runtime.ifeq_not: it also has a cost",
+    ),
+    (
+        "idiv = {",
+        "ifne_not = {",
+        "runtime.ifne_not: outcomes of branches",
     ),
     (
         "words = [3, 4]",

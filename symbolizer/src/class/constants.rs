@@ -133,6 +133,18 @@ impl<'d> ConstantPool<'d> {
         }
     }
 
+    /// Returns the class of a field or method and its name, as Java writes them. None if it is another constant.
+    pub(super) fn member(&self, index: u16) -> Option<String> {
+        let Constant::Member(_, member) = self.get(index) else {
+            return None;
+        };
+        let Constant::NameAndType(pair) = self.get(member.second) else {
+            return None;
+        };
+        let class = self.class(member.first).to_string().replace('/', ".");
+        Some(format!("{class}.{}", self.text(pair.first)))
+    }
+
     /// Returns a constant as a comment of a disassembly, such as `Method java/lang/Math.sqrt:(D)D`.
     pub(super) fn shown(&self, index: u16) -> ShownConstant<'_, 'd> {
         ShownConstant { pool: self, index }

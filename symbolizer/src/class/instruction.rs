@@ -146,6 +146,15 @@ impl<'d> Instruction<'_, 'd> {
         }
     }
 
+    /// Returns the field or method that it names, such as `java.lang.Math.min`. None if it names neither.
+    #[must_use]
+    pub fn member(&self) -> Option<String> {
+        match self.opcode.operands {
+            Operands::Constant | Operands::InterfaceCall => self.pool.member(self.short(0)),
+            _ => None,
+        }
+    }
+
     /// Returns the local variable and the number that `iinc` adds to it. None for other instructions.
     #[must_use]
     pub fn local_and_increment(&self) -> Option<(u16, i16)> {

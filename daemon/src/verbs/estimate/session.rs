@@ -2,11 +2,8 @@
 
 use anyhow::Context;
 use std::path::Path;
-use varid_estimate::{Estimate, Price, Target};
+use varid_estimate::{Estimate, Price, Target, WholeCosts};
 use varid_recording::{AddedCounter, ContextCounter, Contexts, SessionReader, copy_with_counters};
-
-/// The counts of a counter, by node.
-type Values = Vec<Vec<(Option<u32>, u64)>>;
 
 /// Writes the session. Where only bounds are known, it has both as measures.
 pub fn write(
@@ -18,13 +15,18 @@ pub fn write(
     folder: &Path,
 ) -> anyhow::Result<()> {
     let name = format!("{} ({})", target.unit, target.name);
+    let value = |price: Price| price.value;
     let low = |price: Price| price.low;
     let high = |price: Price| price.high;
-    let columns = match is_interval {
-        false => vec![(name.clone(), values(found, |price| price.value))],
-        true => vec![
-            (format!("least {name}"), values(found, low)),
-            (format!("most {name}"), values(found, high)),
+    let least = found.whole(if is_interval { low } else { value });
+    let least = least.context("the costs are above 2^64: a session cannot have them")?;
+    let most = found.whole(high).filter(|_| is_interval);
+    let columns: Vec<(String, WholeCosts)> = match (is_interval, most) {
+        (false, _) => vec![(name.clone(), least)],
+        (true, None) => vec![(format!("least {name}"), least)],
+        (true, Some(most)) => vec![
+            (format!("least {name}"), least),
+            (format!("most {name}"), most),
         ],
     };
     let added = columns.iter().map(|(name, values)| AddedCounter {
@@ -38,6 +40,9 @@ pub fn write(
     let mut notes = vec![format!(
         "{name} is an estimate: 'varid estimate' has computed it"
     )];
+    if is_interval && columns.len() == 1 {
+        notes.push(format!("{name} has no upper bound"));
+    }
     let uncosted = found.uncosted.iter().take(3);
     notes.extend(uncosted.map(|one| {
         format!(
@@ -49,19 +54,4 @@ pub fn write(
     notes.extend(found.notes.iter().cloned());
     copy_with_counters(session, contexts, folder, &added, &notes)
         .with_context(|| format!("cannot write the session {}", folder.display()))
-}
-
-/// Returns a part of the costs as whole numbers. Their sum in a context is as if only it had been rounded.
-fn values(found: &Estimate, part: impl Fn(Price) -> f64) -> Values {
-    let nodes = found.nodes.iter().map(|places| {
-        let (mut exact, mut written) = (0.0, 0_u64);
-        let costs = places.iter().map(|place| {
-            exact += part(place.cost);
-            let value = (exact.round() as u64).saturating_sub(written);
-            written = written.saturating_add(value);
-            (Some(place.place.get()), value)
-        });
-        costs.collect()
-    });
-    nodes.collect()
 }
