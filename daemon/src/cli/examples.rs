@@ -34,9 +34,8 @@ Example:
 /// `varid calibrate`.
 #[cfg(feature = "host")]
 pub const CALIBRATE: &str = "\
-Examples:
-  varid calibrate --vm hotspot -o here.toml
-  varid calibrate --vm 'java -Xint -cp {classpath} {class}' --clock millis -o here.toml";
+Example:
+  varid calibrate --vm hotspot -o here.toml";
 
 /// `varid pull`.
 #[cfg(feature = "host")]

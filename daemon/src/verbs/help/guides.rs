@@ -24,6 +24,7 @@ pub const GUIDES: &[(&str, &str)] = &[
     guide!("node-python"),
     guide!("off-cpu"),
     guide!("exact"),
+    guide!("estimate"),
     guide!("calibrate"),
     guide!("events"),
     guide!("configuration"),
