@@ -10,7 +10,7 @@ use varid_recording::{CallEvent, NodeId};
 
 use crate::{
     cost_model::{CostModel, PricedInstruction, PricedMethod, Transfer},
-    error::Result,
+    error::{Error, Result},
     method_cache::{Access, CodeId, FifoVariableBlock, Geometry, MethodCache, Words},
     program::{Program, ProgramNode},
     target::{LoadTimes, ResultKind, RuntimeMethod, Target},
@@ -104,6 +104,21 @@ pub struct Replay<'p> {
     leaves: HashMap<(NodeId, usize), Option<usize>>,
     stack: Vec<Frame>,
     executed: HashMap<(NodeId, usize), u64>,
+    /// How many more events there can be: each is of a call or of an instruction that was counted.
+    left: u64,
+}
+
+/// Returns an upper bound of the number of events. A thread that was killed may have written its last one before it counted. There is no
+/// bound if a session had no room for the counts of single instructions.
+fn most_events(program: &Program) -> u64 {
+    let counts = program.nodes.iter().map(|node| {
+        if node.executions.is_empty() && !node.is_leaf && node.calls > 0 {
+            return u64::MAX;
+        }
+        let executions = node.executions.iter().map(|(_, count)| *count);
+        executions.fold(node.calls.saturating_add(1), u64::saturating_add)
+    });
+    counts.fold(0, u64::saturating_add)
 }
 
 impl<'p> Replay<'p> {
@@ -149,6 +164,7 @@ impl<'p> Replay<'p> {
             leaves: leaves(program),
             stack: Vec::new(),
             executed: HashMap::new(),
+            left: most_events(program),
         })
     }
 
@@ -156,13 +172,17 @@ impl<'p> Replay<'p> {
     ///
     /// # Errors
     ///
-    /// An event cannot be read.
+    /// An event cannot be read, or there are more events than counts.
     pub fn thread(
         &mut self,
         events: impl IntoIterator<Item = varid_recording::Result<CallEvent>>,
     ) -> Result<()> {
         for event in events {
-            match event? {
+            let event = event?;
+            self.left = self.left.checked_sub(1).ok_or_else(|| {
+                Error::Counts("the order of calls has more events than there are counts: it is damaged, or of another run".to_owned())
+            })?;
+            match event {
                 CallEvent::Enter(node) => self.enter(node),
                 CallEvent::Block { node, start } => {
                     self.return_to(self.run_by_program(node));

@@ -71,7 +71,7 @@ pub fn target(file: &str, root: &Table) -> Result<Target> {
         }
     }
     Ok(Target {
-        name: top.text("target")?.to_owned(),
+        name: top.name("target")?.to_owned(),
         about: top.optional_text("about")?.unwrap_or_default().to_owned(),
         unit: unit.to_owned(),
         truth: top.optional_text("truth")?.map(str::to_owned),
@@ -227,6 +227,16 @@ impl<'t> Node<'t> {
     fn text(&self, key: &str) -> Result<&'t str> {
         let text = self.optional_text(key)?;
         text.ok_or_else(|| self.missing(key))
+    }
+
+    /// Returns a text that can be a part of a measure's name.
+    fn name(&self, key: &str) -> Result<&'t str> {
+        let text = self.text(key)?;
+        match text.is_empty() || text.contains(|letter: char| letter.is_control() || letter == ',')
+        {
+            true => Err(self.wrong(key, "a name has no commas and no control characters")),
+            false => Ok(text),
+        }
     }
 
     fn whole(&self, key: &str, least: u32, most: u32) -> Result<u32> {

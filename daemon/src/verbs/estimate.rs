@@ -6,7 +6,7 @@ mod summary;
 use super::annotate::class_path;
 use crate::cli::{AssumedCache, EstimateArgs};
 use crate::output;
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use std::path::Path;
 use std::process::ExitCode;
 use summary::Summary;
@@ -23,6 +23,23 @@ const SWEPT: [&str; 2] = ["method_cache.size", "method_cache.blocks"];
 /// The most caches that are compared.
 const MAX_CACHES: usize = 256;
 
+/// Checks that a session can be written there, before it is computed.
+fn check_output(output: &Path, read: &Path) -> anyhow::Result<()> {
+    let place = output.display();
+    ensure!(
+        output.symlink_metadata().is_err(),
+        "{place} exists: -o takes a new folder"
+    );
+    let parent = output.parent().filter(|parent| *parent != Path::new(""));
+    let parent = parent.unwrap_or(Path::new(".")).canonicalize();
+    let parent = parent.with_context(|| format!("cannot make {place}"))?;
+    ensure!(
+        !parent.starts_with(read.canonicalize()?),
+        "{place} is in the session that is read: -o takes a new folder elsewhere"
+    );
+    Ok(())
+}
+
 /// Prints what the session costs, and writes a session with the costs if one is asked for.
 pub fn run(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     let Some(name) = args.target.as_deref().filter(|_| !args.targets) else {
@@ -33,10 +50,10 @@ pub fn run(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     let settings = settings.collect::<Result<Vec<_>, _>>()?;
     let target = Target::named(name, &settings)?;
     let swept = swept(name, &settings, &args.sweep)?;
-    if let Some(output) = args.output.as_deref().filter(|output| output.exists()) {
-        bail!("{} exists: -o takes a new folder", output.display());
-    }
     let folder = args.input.folder()?;
+    if let Some(output) = &args.output {
+        check_output(output, &folder)?;
+    }
     let session = SessionReader::open(&folder)?;
     let Some(contexts) = session.contexts()? else {
         bail!("the session has no exact calling contexts: 'varid exact --bytecodes' counts them");

@@ -230,6 +230,24 @@ fn monitors_that_the_build_adds_are_charged_or_named() {
 }
 
 #[test]
+fn an_order_has_no_more_events_than_there_are_counts() {
+    let (program, target) = (two_calls(), Target::parse("t", TARGET).unwrap());
+    let priced = priced(&program, &target);
+    let geometry = Geometry {
+        size: 64,
+        blocks: 1,
+        word: 4,
+    };
+    let mut replay = Replay::new(&program, &target, &priced, &[geometry]).unwrap();
+    let error = replay.thread(std::iter::repeat_with(|| Ok(enter(0))));
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("more events than there are counts"),
+        "{error}"
+    );
+}
+
+#[test]
 fn calls_of_what_has_no_context_are_named() {
     let mut program = two_calls();
     if let MethodBody::Code(code) = &mut program.methods[0].body {

@@ -120,6 +120,11 @@ const WRONG: &[(&str, &str, &str)] = &[
         "unit: it is 'cycles' or 'ns'",
     ),
     ("[cost]", "[costs]", "costs: varid does not know it"),
+    (
+        "target = \"t\"",
+        "target = \"a,b\"",
+        "target: a name has no commas",
+    ),
     ("target = \"t\"", "target = 1", "target: it is not a text"),
     (
         "[load]",
