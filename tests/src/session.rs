@@ -1,6 +1,7 @@
 //! Records apps by `varid record`, while their mappings are read from outside.
 
 use crate::app::App;
+use crate::command::printed;
 use crate::home::Running;
 use crate::process::{is_alive, ticks};
 use crate::testbed::testbed;
@@ -39,6 +40,15 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Moves the session to a path, which may be on another file system.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be moved.
+    pub fn move_session(&self, to: &Path) -> Result<()> {
+        printed(Command::new("mv").arg(self.session()).arg(to)).map(|_| ())
+    }
+
     /// Makes a recording from elsewhere. `fetch` copies its session to a path.
     pub(crate) fn fetched(output: Output, fetch: impl FnOnce(&Path) -> Result<()>) -> Result<Self> {
         let recording = Self {

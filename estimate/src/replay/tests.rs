@@ -91,6 +91,13 @@ fn program(methods: Vec<ProgramMethod>, nodes: Vec<ProgramNode>) -> Program {
     }
 }
 
+/// A cache that always misses.
+const ONE_BLOCK: Geometry = Geometry {
+    size: 64,
+    blocks: 1,
+    word: 4,
+};
+
 /// `main` of six words, which fill two blocks, calls `half` of two words twice, which divides.
 fn two_calls() -> Program {
     let main = [(0, INVOKESTATIC), (3, IADD), (4, INVOKESTATIC), (7, RETURN)];
@@ -215,15 +222,9 @@ fn monitors_that_the_build_adds_are_charged_or_named() {
     }
     let hit = find(&target, CacheAccesses::Hit).total.value;
     assert_eq!(hit - found.total.value, 2.0 * 2.0 * (1.0 + 100.0));
-    // A cache of one block always misses.
     let miss = find(&target, CacheAccesses::Miss).total.value;
-    let geometry = Geometry {
-        size: 64,
-        blocks: 1,
-        word: 4,
-    };
     let priced = priced(&program, &target);
-    let mut replay = Replay::new(&program, &target, &priced, &[geometry]).unwrap();
+    let mut replay = Replay::new(&program, &target, &priced, &[ONE_BLOCK]).unwrap();
     let events = [enter(0), enter(1), enter(2)];
     replay.thread(events.into_iter().map(Ok)).unwrap();
     assert_eq!(replay.finish()[0].total, miss - hit);
@@ -233,12 +234,7 @@ fn monitors_that_the_build_adds_are_charged_or_named() {
 fn an_order_has_no_more_events_than_there_are_counts() {
     let (program, target) = (two_calls(), Target::parse("t", TARGET).unwrap());
     let priced = priced(&program, &target);
-    let geometry = Geometry {
-        size: 64,
-        blocks: 1,
-        word: 4,
-    };
-    let mut replay = Replay::new(&program, &target, &priced, &[geometry]).unwrap();
+    let mut replay = Replay::new(&program, &target, &priced, &[ONE_BLOCK]).unwrap();
     let error = replay.thread(std::iter::repeat_with(|| Ok(enter(0))));
     let error = error.unwrap_err().to_string();
     assert!(

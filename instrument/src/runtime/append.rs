@@ -13,22 +13,11 @@ use crate::node;
 
 impl Tree {
     pub(super) fn count_in_order(self, code: &mut Code<'_, '_>) -> Result<()> {
-        let (cell, here, offset) = (Local(0), Local(1), Local(3));
-        let at = code.long();
-        let idle = code.to.label();
-        code.load_long(here);
-        code.to.branch_by_sign(opcode::IFLE, idle);
-        code.load_long(here);
-        code.load_int_as_long(offset);
-        code.op(opcode::LADD);
-        code.store_long(at);
-        code.load_reference(cell);
-        code.load_long(at);
-        code.call(APPEND, APPEND_TYPE)?;
-        code.increment(at, 0)?;
-        code.to.place(idle);
-        code.op(opcode::RETURN);
-        Ok(())
+        Self::increment_counter(code, Local(1), Local(3), |code, at| {
+            code.load_reference(Local(0));
+            code.load_long(at);
+            code.call(APPEND, APPEND_TYPE)
+        })
     }
 
     pub(super) fn append(self, code: &mut Code<'_, '_>) -> Result<()> {

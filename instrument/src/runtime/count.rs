@@ -51,7 +51,17 @@ impl Tree {
     }
 
     pub(super) fn count(self, code: &mut Code<'_, '_>) -> Result<()> {
-        let (here, offset) = (Local(0), Local(2));
+        Self::increment_counter(code, Local(0), Local(2), |_, _| Ok(()))
+    }
+
+    /// Increments the counter at a distance from a thread's place, if the thread is counted, after code for which its address is in a variable.
+    /// Then it returns.
+    pub(super) fn increment_counter(
+        code: &mut Code<'_, '_>,
+        here: Local,
+        offset: Local,
+        before: impl FnOnce(&mut Code<'_, '_>, Local) -> Result<()>,
+    ) -> Result<()> {
         let at = code.long();
         let idle = code.to.label();
         code.load_long(here);
@@ -60,6 +70,7 @@ impl Tree {
         code.load_int_as_long(offset);
         code.op(opcode::LADD);
         code.store_long(at);
+        before(code, at)?;
         code.increment(at, 0)?;
         code.to.place(idle);
         code.op(opcode::RETURN);

@@ -3,10 +3,9 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::process::Command;
 use varid_tests::{
-    App, Board, PERF_REPORT, board, has_all_of_math, methods_by_perf, methods_in, printed,
-    printed_by_perf, report_by_symbol,
+    App, Board, PERF_REPORT, board, has_all_of_math, methods_by_perf, methods_in, printed_by_perf,
+    report_by_symbol,
 };
 
 #[test]
@@ -22,8 +21,7 @@ fn hardware_cycles_on_the_board_are_reported_here_and_read_alike_by_perf_on_both
     let root = tempfile::tempdir()?;
     let session = root.path().join(Board::SESSION.trim_start_matches('/'));
     std::fs::create_dir_all(session.parent().context("no folder")?)?;
-    // They may be on different file systems.
-    printed(Command::new("mv").arg(recording.session()).arg(&session))?;
+    recording.move_session(&session)?;
 
     let report = report_by_symbol(&session)?;
     let methods = methods_in(&report)?;

@@ -1,12 +1,10 @@
 //! Tests that `varid exact --call-order` records each call, and each execution of a block with certain instructions, in its order.
 #![cfg(target_arch = "x86_64")]
 
-use crate::exact::{names, skip, varid};
+use crate::exact::{CONTEXTS, names, skip, varid};
 use anyhow::{Context, Result, ensure};
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Stdio;
 use varid_model::CodeUnits;
 use varid_recording::{CallEvent, CallOrder, CallOrderThread, Contexts, NodeId, SessionReader};
 use varid_tests::{JDK, Scale, compile_class, scale};
@@ -230,24 +228,9 @@ fn a_killed_vm_has_the_first_events() -> Result<()> {
         return Ok(());
     }
     let folder = tempfile::tempdir()?;
-    compile_class("Contexts", folder.path())?;
+    compile_class(CONTEXTS.class, folder.path())?;
     let session = folder.path().join("session");
-    let mut varid = varid(&["--call-order"], &session)?
-        .arg("--")
-        .arg(format!("{JDK}/java"))
-        .arg("-cp")
-        .arg(folder.path())
-        .args(["Contexts", "25", "forever"])
-        .stdout(Stdio::piped())
-        .spawn()?;
-    let mut lines = BufReader::new(varid.stdout.take().context("its output")?).lines();
-    lines.next().context("the result")??;
-    let pid: i32 = lines.next().context("the process")??.parse()?;
-    nix::sys::signal::kill(
-        nix::unistd::Pid::from_raw(pid),
-        nix::sys::signal::Signal::SIGKILL,
-    )?;
-    ensure!(varid.wait()?.code() == Some(128 + 9));
+    CONTEXTS.killed_after_its_work(folder.path(), &session, &["--call-order"])?;
     let replayed = replay(&session)?;
     ensure!(replayed.events > 50_000, "{} events", replayed.events);
     // Each thread may have recorded an event that it has not counted.

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use varid_tests::{App, Recording, printed, record, skip_without_root, testbed};
+use varid_tests::{App, Recording, record, skip_without_root, testbed};
 
 /// A session in another folder than at the recording, with missing files.
 struct Elsewhere {
@@ -21,8 +21,7 @@ impl Elsewhere {
         let recording = record(app, &["-F", "4999", "--stack", "full"])?;
         let folder = tempfile::tempdir()?;
         let session = folder.path().join("session");
-        // They may be on different file systems.
-        printed(Command::new("mv").arg(recording.session()).arg(&session))?;
+        recording.move_session(&session)?;
         let manifest = session.join("session.json");
         let mut json: Value = serde_json::from_slice(&std::fs::read(&manifest)?)?;
         json["host"]["machine"] = "elsewhere".into();

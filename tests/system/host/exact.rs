@@ -15,10 +15,9 @@ use anyhow::{Context, Result, ensure};
 pub(crate) use counts::{Values, ensure_equal, names, read};
 pub(crate) use programs::{CONTEXTS, skip, varid};
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Output, Stdio};
-use varid_tests::{JDK, Scale, compile_class, judge, printed, scale, testbed};
+use std::process::Output;
+use varid_tests::{Scale, compile_class, judge, printed, scale, testbed};
 
 /// Checks that an annotation and metrics, which find the class file in the session, have so many calls of `product`.
 fn ensure_instructions(session: &Path, calls: u64) -> Result<()> {
@@ -122,24 +121,7 @@ fn a_killed_vm_has_all_that_it_has_counted() -> Result<()> {
     compile_class(CONTEXTS.class, folder.path())?;
     let expected = CONTEXTS.oracle(folder.path(), false)?.calls;
     let session = folder.path().join("session");
-    let mut varid = varid(&[], &session)?
-        .arg("--")
-        .arg(format!("{JDK}/java"))
-        .arg("-cp")
-        .arg(folder.path())
-        .arg(CONTEXTS.class)
-        .args(CONTEXTS.arguments)
-        .arg("forever")
-        .stdout(Stdio::piped())
-        .spawn()?;
-    let mut lines = BufReader::new(varid.stdout.take().context("its output")?).lines();
-    lines.next().context("the result")??;
-    let pid: i32 = lines.next().context("the process")??.parse()?;
-    nix::sys::signal::kill(
-        nix::unistd::Pid::from_raw(pid),
-        nix::sys::signal::Signal::SIGKILL,
-    )?;
-    ensure!(varid.wait()?.code() == Some(128 + 9));
+    CONTEXTS.killed_after_its_work(folder.path(), &session, &[])?;
     let mut found = read(&session, &CONTEXTS)?.calls;
     // What the program does forever is one more call of `switched`, and what that calls. How much of it there is depends on when the VM is killed.
     let after = found

@@ -2,9 +2,12 @@
 
 use super::counts::{Counts, readable};
 use anyhow::{Context, Result, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use varid_tests::{JDK, compile_agent, has_jdk, printed, skipped, testbed};
 
 /// A program whose main class is in the folder of compiled classes. Its own methods are those of classes whose names begin with that name.
@@ -119,6 +122,28 @@ impl Program {
             printed(&mut plain)?.as_bytes() == output.stdout,
             "{output:?}"
         );
+        Ok(())
+    }
+
+    /// Counts the program with varid, and kills its VM when it has done its work and goes on forever.
+    pub fn killed_after_its_work(
+        &self,
+        folder: &Path,
+        session: &Path,
+        options: &[&str],
+    ) -> Result<()> {
+        let mut varid = varid(options, session)?
+            .arg("--")
+            .arg(format!("{JDK}/java"))
+            .args(self.on(folder))
+            .arg("forever")
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut lines = BufReader::new(varid.stdout.take().context("its output")?).lines();
+        lines.next().context("the result")??;
+        let pid: i32 = lines.next().context("the process")??.parse()?;
+        kill(Pid::from_raw(pid), Signal::SIGKILL)?;
+        ensure!(varid.wait()?.code() == Some(128 + 9));
         Ok(())
     }
 
