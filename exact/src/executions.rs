@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use varid_instrument::opcode::{INVOKESPECIAL, INVOKESTATIC};
 use varid_instrument::{Body, Executions, MethodNumber, MethodReference, Plain};
 
 use crate::{
@@ -9,9 +10,6 @@ use crate::{
     tables::{CountedMethod, Tables},
 };
 
-/// The opcodes of calls whose method the class file decides.
-pub(crate) const INVOKESPECIAL: u8 = 183;
-const INVOKESTATIC: u8 = 184;
 /// Those of dex code: invoke-direct, invoke-static, and both with consecutive registers. Class files have no calls with these numbers.
 const DEX_CALLS: [u8; 4] = [0x70, 0x71, 0x76, 0x77];
 

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, ops::RangeInclusive};
 
 use varid_exact_agent::record::{ClassRecord, Record, ThreadRecord};
-use varid_instrument::{Body, MethodNumber, MethodTable, Plain};
+use varid_instrument::{Body, MethodNumber, MethodTable, Plain, opcode};
 use varid_symbolizer::class::ClassFile;
 
 /// What a VM's tree counts.
@@ -58,7 +58,7 @@ pub struct CountedMethod {
 }
 
 /// The opcodes of returns: from `ireturn` to `return`.
-const RETURNS: RangeInclusive<u8> = 172..=177;
+const RETURNS: RangeInclusive<u8> = opcode::IRETURN..=opcode::RETURN;
 
 impl Tables {
     /// Reads the records of a file. What is behind a record that cannot be read is left out.

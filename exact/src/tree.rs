@@ -7,13 +7,14 @@ use varid_exact_agent::record::ThreadRecord;
 use varid_instrument::{
     MethodNumber,
     node::{self, abort, header},
+    opcode::INVOKESPECIAL,
     runtime::order,
 };
 
 use crate::{
     context::Node,
     error::{Error, Result},
-    executions::{INVOKESPECIAL, without_return},
+    executions::without_return,
     order::{Order, Word},
     tables::{CountedMethod, Tables},
     words::Words,

@@ -107,6 +107,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use class::opcode;
 pub use error::NotRewritten;
 pub use pattern::{ClassPattern, MethodPattern};
 pub use plan::{Counted, Intrinsics, Plan};

@@ -7,6 +7,7 @@ use varid_instrument::NotRewritten;
 use varid_instrument::assemble::{
     Assembler, ClassBuilder, ClassKind, Limits, Local, Member, access,
 };
+use varid_instrument::opcode::{ALOAD_0, INVOKESPECIAL, INVOKESTATIC, INVOKEVIRTUAL, RETURN};
 
 /// The class of the units' objects.
 pub(super) const FIXTURE: &str = "varid/calibrate/Fixture";
@@ -15,12 +16,6 @@ const CALLS: &str = "varid/calibrate/Calls";
 /// The class of the native clock.
 const COUNTER: &str = "varid/calibrate/Counter";
 const OBJECT: &str = "java/lang/Object";
-
-const INVOKEVIRTUAL: u8 = 182;
-const INVOKESPECIAL: u8 = 183;
-pub(super) const INVOKESTATIC: u8 = 184;
-const ALOAD_0: u8 = 42;
-const RETURN: u8 = 177;
 
 /// The types of the fixture's fields.
 pub(super) const FIELDS: [Kind; 3] = [Kind::Int, Kind::Long, Kind::Reference];

@@ -5,10 +5,8 @@ use super::opcode::{Call, Kind, Opcode, Outcome};
 use crate::tally::{CostKey, Tally};
 use varid_instrument::NotRewritten;
 use varid_instrument::assemble::{CodeBuilder, Constant};
+use varid_instrument::opcode::WIDE;
 use varid_symbolizer::class::java_mnemonic;
-
-/// `wide`.
-const WIDE: u8 = 196;
 
 impl Kind {
     /// Returns the instruction that pushes 1, or null.

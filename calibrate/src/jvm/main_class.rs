@@ -21,12 +21,16 @@
 //! }
 //! ```
 
-use super::fixture::{INVOKESTATIC, file};
+use super::fixture::file;
 use super::timed_method::DESCRIPTOR;
 use crate::program::ProgramFile;
 use varid_instrument::NotRewritten;
 use varid_instrument::assemble::{
     ClassBuilder, ClassKind, CodeBuilder, Limits, Local, Member, access,
+};
+use varid_instrument::opcode::{
+    AALOAD, ARRAYLENGTH, DUP, GETSTATIC, GOTO, ICONST_0, IF_ICMPGE, IFEQ, IFLT, IFNE, IINC,
+    INVOKESPECIAL, INVOKESTATIC, INVOKEVIRTUAL, LALOAD, LASTORE, LRETURN, NEW, RETURN, TABLESWITCH,
 };
 
 /// Its name.
@@ -40,26 +44,6 @@ pub(super) enum Called {
     /// The value of a clock.
     Clock(crate::clock::Clock),
 }
-
-const ICONST_0: u8 = 3;
-const LALOAD: u8 = 47;
-const AALOAD: u8 = 50;
-const LASTORE: u8 = 80;
-const DUP: u8 = 89;
-const IFEQ: u8 = 153;
-const IFNE: u8 = 154;
-const IFLT: u8 = 155;
-const IF_ICMPGE: u8 = 162;
-const GOTO: u8 = 167;
-const TABLESWITCH: u8 = 170;
-const LRETURN: u8 = 173;
-const RETURN: u8 = 177;
-const GETSTATIC: u8 = 178;
-const INVOKEVIRTUAL: u8 = 182;
-const INVOKESPECIAL: u8 = 183;
-const NEW: u8 = 187;
-const ARRAYLENGTH: u8 = 190;
-const IINC: u8 = 132;
 
 const IN: &str = "java/io/DataInputStream";
 const OUT: &str = "java/io/DataOutputStream";

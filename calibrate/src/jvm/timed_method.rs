@@ -1,6 +1,6 @@
 //! How is a timed method written?
 
-use super::fixture::{FIXTURE, INVOKESTATIC, write_clock};
+use super::fixture::{FIXTURE, write_clock};
 use super::instruction::Instruction;
 use super::opcode::{Kind, Opcode};
 use super::unit::{Unit, Value};
@@ -10,20 +10,13 @@ use varid_instrument::NotRewritten;
 use varid_instrument::assemble::{
     ClassBuilder, CodeBuilder, Constant, Limits, Local, Member, access,
 };
+use varid_instrument::opcode::{ANEWARRAY, DUP, IFGT, INVOKESTATIC, LRETURN, LSUB, NEW, NEWARRAY};
 
 /// The descriptor of timed methods: the number of iterations, and the ticks that they took.
 pub(super) const DESCRIPTOR: &str = "(I)J";
 /// The number of iterations that are left, and the time at the start: beyond the local variables of units.
 const ITERATIONS: Local = Local(200);
 const START: Local = Local(202);
-
-const LSUB: u8 = 101;
-const IFGT: u8 = 157;
-const LRETURN: u8 = 173;
-const NEW: u8 = 187;
-const DUP: u8 = 89;
-const AASTORE_ARRAY: u8 = 189;
-const NEWARRAY: u8 = 188;
 
 /// How the copies of a unit in a method are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,7 +168,7 @@ fn store(local: u16, value: Value, code: &mut CodeBuilder<'_>) -> Result<(), Not
         }
         Value::Objects => {
             to.int(8)?;
-            to.class(AASTORE_ARRAY, FIXTURE)?;
+            to.class(ANEWARRAY, FIXTURE)?;
         }
     }
     let kind: Kind = value.kind();

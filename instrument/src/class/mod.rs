@@ -5,7 +5,7 @@ mod constants;
 mod descriptor;
 mod file;
 pub(crate) mod instruction;
-pub(crate) mod opcode;
+pub mod opcode;
 mod read;
 
 pub(crate) use code::Code;
