@@ -66,14 +66,6 @@ impl ChainSpan {
     pub fn of(self, chains: &[Address]) -> &[Address] {
         chains.get(self.start..self.end).unwrap_or_default()
     }
-
-    /// Copies the callchain to the end of another list, and returns its range there.
-    pub fn moved(self, from: &[Address], to: &mut Vec<Address>) -> Self {
-        let start = to.len();
-        to.extend_from_slice(self.of(from));
-        let end = to.len();
-        Self { start, end }
-    }
 }
 
 /// Decodes a record and returns it with its time. Returns `None` for kinds that no session needs.
@@ -294,10 +286,16 @@ fn callchain(
     chains: &mut Vec<Address>,
 ) -> Result<(ChainSpan, ChainSpan), Malformed> {
     let kernel = chains.len();
-    for (context, address) in entries.addresses() {
+    let mut user = kernel;
+    for (context, addresses) in entries.runs() {
         match context {
-            Some(CONTEXT_KERNEL) => chains.push(address),
-            Some(CONTEXT_USER) => {}
+            Some(CONTEXT_KERNEL) => {
+                let end = user.saturating_add(addresses.len());
+                // Mostly there is nothing behind it yet.
+                chains.splice(user..user, addresses);
+                user = end;
+            }
+            Some(CONTEXT_USER) => chains.extend(addresses),
             _ => {
                 return Err(Malformed {
                     at: CALLCHAIN_AT,
@@ -306,12 +304,6 @@ fn callchain(
             }
         }
     }
-    let user = chains.len();
-    let of_user = entries.addresses().filter_map(|(context, address)| {
-        let is_user = context == Some(CONTEXT_USER);
-        is_user.then_some(address)
-    });
-    chains.extend(of_user);
     let span = |start, end| ChainSpan { start, end };
     Ok((span(kernel, user), span(user, chains.len())))
 }

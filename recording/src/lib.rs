@@ -98,13 +98,13 @@ mod plain_name;
 mod reader;
 mod record;
 mod recorded_file;
+mod records;
 mod regular;
 pub mod remap;
 mod rewrite;
 mod session_files;
 mod stored_request;
 pub mod terminal;
-mod time_order;
 mod writer;
 
 pub use call_order::{
@@ -128,11 +128,12 @@ pub use manifest::{
     SessionImage, SessionState, SessionTarget, Tactic, TargetKind,
 };
 pub use plain_name::is_plain_name;
-pub use reader::{Records, SessionReader};
+pub use reader::SessionReader;
 pub use record::{
     CpuMode, MappingRecord, NO_UID, REMAP_BASE, REMAP_SIZE, RecordRef, Sample, SessionRecord,
 };
 pub use recorded_file::RecordedFile;
+pub use records::Records;
 pub use regular::open_regular;
 pub use rewrite::{Rewritten, rewrite};
 pub use session_files::{is_session_file, session_files};

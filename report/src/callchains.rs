@@ -233,13 +233,25 @@ impl Hash for ChainKey<'_> {
         self.space.hash(hasher);
         sample.precision.is_approximate().hash(hasher);
         hasher.write_usize(sample.kernel.len());
-        for address in sample.kernel.iter().chain(sample.user) {
-            hasher.write_u64(address.get());
-        }
+        hash_addresses(sample.kernel, hasher);
+        hash_addresses(sample.user, hasher);
         if sample.kernel.is_empty() && sample.user.is_empty() {
             sample.mode.hash(hasher);
             hasher.write_u64(sample.original_ip.get());
         }
+    }
+}
+
+/// Hashes many addresses at once, which takes a fraction of the time that the hash function takes for as many numbers.
+fn hash_addresses<H: Hasher>(addresses: &[Address], hasher: &mut H) {
+    const BLOCK: usize = 32;
+    for block in addresses.chunks(BLOCK) {
+        let mut words = [[0; 8]; BLOCK];
+        for (word, address) in words.iter_mut().zip(block) {
+            *word = address.get().to_ne_bytes();
+        }
+        let words = words.get(..block.len()).unwrap_or_default();
+        hasher.write(words.as_flattened());
     }
 }
 

@@ -5,10 +5,10 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    hash::{BuildHasher, Hash},
+    hash::{BuildHasher, Hash, Hasher},
 };
 
-use foldhash::fast::RandomState;
+use foldhash::fast::{FoldHasher, RandomState};
 
 /// A map with this hash function.
 pub(crate) type FastMap<K, V> = HashMap<K, V, FastHash>;
@@ -32,8 +32,42 @@ pub(crate) type Fingerprint = [u64; 2];
 impl Fingerprints {
     /// Returns the fingerprint of a value.
     pub fn of(&self, thing: impl Hash) -> Fingerprint {
-        self.hashers
-            .each_ref()
-            .map(|hasher| hasher.hash_one(&thing))
+        let mut both = BothHashers(self.hashers.each_ref().map(BuildHasher::build_hasher));
+        thing.hash(&mut both);
+        both.0.map(|hasher| hasher.finish())
+    }
+}
+
+/// Two hashers that hash a value in one pass.
+struct BothHashers<'h>([FoldHasher<'h>; 2]);
+
+impl Hasher for BothHashers<'_> {
+    fn finish(&self) -> u64 {
+        let [first, _] = &self.0;
+        first.finish()
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let [first, second] = &mut self.0;
+        first.write(bytes);
+        second.write(bytes);
+    }
+
+    fn write_u8(&mut self, number: u8) {
+        self.write_u64(u64::from(number));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let [first, second] = &mut self.0;
+        first.write_u64(number);
+        second.write_u64(number);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
     }
 }

@@ -124,14 +124,35 @@ impl<'a> CallchainEntries<'a> {
 
     /// Each address with its context, `PERF_CONTEXT_*`. The context is `None` if no entry precedes the address.
     pub fn addresses(self) -> impl Iterator<Item = (Option<u64>, Address)> + use<'a> {
+        self.runs()
+            .flat_map(|(context, run)| run.map(move |address| (context, address)))
+    }
+
+    /// The addresses that follow each other in the same context, with that context. No run is empty.
+    pub fn runs(
+        self,
+    ) -> impl Iterator<
+        Item = (
+            Option<u64>,
+            impl ExactSizeIterator<Item = Address> + use<'a>,
+        ),
+    > + use<'a> {
+        let mut rest = self.0;
         let mut context = None;
-        self.0.iter().filter_map(move |word| {
-            let entry = u64::from_le_bytes(*word);
-            if entry >= PERF_CONTEXT_MAX {
-                context = Some(entry);
-                return None;
+        let entry = |word: &[u8; 8]| u64::from_le_bytes(*word);
+        let is_context = move |word: &[u8; 8]| entry(word) >= PERF_CONTEXT_MAX;
+        std::iter::from_fn(move || {
+            while let [first, after @ ..] = rest
+                && is_context(first)
+            {
+                context = Some(entry(first));
+                rest = after;
             }
-            Some((context, Address::new(entry)))
+            let len = rest.iter().position(is_context).unwrap_or(rest.len());
+            let (run, after) = rest.split_at(len);
+            rest = after;
+            let addresses = run.iter().map(move |word| Address::new(entry(word)));
+            (len > 0).then_some((context, addresses))
         })
     }
 }
