@@ -18,6 +18,7 @@ mod make_board;
 mod module;
 mod pmu;
 mod pointer_authentication;
+mod prediction;
 mod probes_board;
 mod processors;
 mod unwinding;
