@@ -8,7 +8,7 @@ set -uo pipefail
 usage="usage: test-long.sh TARGET-FOLDER DOCUMENT [long|release [STEP...]]"
 declare -A steps=(
     [long]='host board long boards code module bench cross golden'
-    [release]='soak fresh dist cost fuzz paper java'
+    [release]='soak fresh dist cost fuzz modes paper java'
 )
 lane=${3:-long}
 if [ $# -lt 2 ] || [ -z "${steps[$lane]:-}" ]; then
@@ -50,10 +50,13 @@ begin_wanted() { ! is_wanted "$1" || begin "$@"; }
 end_wanted() { ! is_wanted "$1" || end "$1"; }
 step_wanted() { ! is_wanted "$1" || step "$@"; }
 
+# Samples of compiled code in each mode of ART: recordings go one after the other, their oracles beside each other.
+modes=compiled::modes::
+
 # Each emulated board keeps one processor busy, and counts instructions: beside it goes what is not timed.
 long_lane() {
     local on_boards=(armv7:: compiled_board:: determinism:: make_board:: module:: pmu:: pointer_authentication:: probes_board:: unwinding::)
-    local elsewhere=()
+    local elsewhere=(--skip "$modes")
     for name in "${on_boards[@]}"; do elsewhere+=(--skip "$name"); done
     begin_wanted board program board board
     step_wanted host program host host
@@ -78,13 +81,14 @@ release_lane() {
     begin_wanted cost scripts/board-cost.sh "$target" docs/board-cost.md
     step_wanted fuzz fuzz/run.sh 40
     end_wanted cost
+    step_wanted modes program modes long --test-threads 2 "$modes"
     step_wanted paper scripts/paper.sh "$target" docs/evaluation.md
     step_wanted java scripts/java_programs.py "$target/release" docs/java-programs.md
 }
 
 found() { # STEP: what its log says last
     case $1 in
-    host | board | long | boards | code) grep -a '^test result:' "$logs/$1.log" | sed 's/^test result: [a-zA-Z]*\. //; s/; 0 ignored.*//' | tail -n 1 ;;
+    host | board | long | boards | code | modes) grep -a '^test result:' "$logs/$1.log" | sed 's/^test result: [a-zA-Z]*\. //; s/; 0 ignored.*//' | tail -n 1 ;;
     fresh) grep -a '^tests: [0-9]\|^packages: [0-9]' "$logs/fresh.log" | sed 's/, files of.*//' | paste -sd';' ;;
     soak) grep -a '^soak' "$logs/soak.log" | tail -n 1 ;;
     *) tail -n 1 "$logs/$1.log" ;;
@@ -104,6 +108,22 @@ row() { # LANE STEP: its row, as this run found it, or of a run before
     echo "| $2 | $1 | $result | $commit | $(((${seconds[$2]:-0} + 30) / 60)) | $(printf %s "${said//"$target"/target}" | tr -d '\r|' | cut -c1-160) |"
 }
 
+# What the oracles of some steps printed, if all of them ran, or else the document's list before: of the lane long the first, of release the second.
+counted() { # LANE STEP...
+    local of=$1 name all=1 files=()
+    for name in "${@:2}"; do
+        is_wanted "$name" || all=
+        files+=("$logs/$name.log")
+    done
+    if [ "$of" = "$lane" ] && [ -n "$all" ]; then
+        # A program with one thread prints a test's name before what the test prints.
+        sed 's/^test [^ ]* \.\.\. //' "${files[@]}" | grep -aE "$printed" | sed 's/^/    /' | cut -c1-300
+    else
+        awk -v of="$of" '/^The same for each mode/ { later = 1 } /^    / && later == (of == "release")' "$logs/before"
+    fi
+}
+printed='^(ART |shadow interpreter at|an unknown build at|unwinding|killed:|overrun:|changed:|module:|armv7:|pointer_authentication:)'
+
 commit=$(git rev-parse --short=12 HEAD)
 cp "$document" "$logs/before"
 "${lane}_lane"
@@ -121,13 +141,11 @@ changes=$(git diff --quiet HEAD -- ':!docs' || echo ', with changes')
     echo
     echo "What the oracles counted, of samples that were judged one by one:"
     echo
-    counted='^(ART |shadow interpreter at|an unknown build at|unwinding|killed:|overrun:|changed:|module:|armv7:|pointer_authentication:)'
-    if [ "$lane" = long ] && is_wanted host && is_wanted long && is_wanted boards; then
-        # A program with one thread prints a test's name before what the test prints.
-        sed 's/^test [^ ]* \.\.\. //' "$logs"/{host,long,boards}.log | grep -aE "$counted" | sed 's/^/    /' | cut -c1-300
-    else
-        grep '^    ' "$logs/before"
-    fi
+    counted long host long boards
+    echo
+    echo "The same for each mode of compiled code, by \`modes\`:"
+    echo
+    counted release modes
 } >"$document"
 echo "test-$lane: ${failed[*]:+failed: }${failed[*]:-all steps passed}, $((SECONDS / 60)) minutes: $document"
 [ "${#failed[@]}" -eq 0 ]

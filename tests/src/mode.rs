@@ -128,8 +128,12 @@ impl Mode {
     /// Records `corner` until there are enough samples, and judges them. Returns the counts and the first complaints.
     fn judged(&self, enough: u64) -> Result<(SampleCounts, String)> {
         let (mut counts, mut complaints) = (SampleCounts::default(), String::new());
-        // Twice as many as needed on this machine, at a third of a millisecond per sample.
-        let rounds = if enough > 5000 { 500 } else { 150 };
+        // A quarter more than needed on this machine.
+        let rounds = match (self.stack, enough) {
+            (_, ..=5000) => 150,
+            (Stack::Vertical, _) => 280,
+            (Stack::Full, _) => 500,
+        };
         for _ in 0..MOST_RUNS {
             if counts.of("samples") >= enough {
                 return Ok((counts, complaints));
