@@ -27,7 +27,12 @@ impl Beginnings {
         let calls_main = calls_main(file, described)
             .into_iter()
             .find(|code| !has_rule(code.end.saturating_sub(1)));
+        let is_static = entry.is_some() && file.section_by_name(".interp").is_none();
         let mut code: Vec<_> = entry.into_iter().chain(calls_main).collect();
+        if is_static {
+            let calls_main = static_calls_main(file, machine).into_iter();
+            code.extend(calls_main.filter(|code| !has_rule(code.start)));
+        }
         // A program whose entry point has no unwind information has none for the start of threads either. Other files need not be searched.
         let threads = match code.is_empty() {
             true => Vec::new(),
@@ -90,18 +95,47 @@ fn calls_main<'data, R: ReadRef<'data>>(
         .collect()
 }
 
+/// Returns the code of musl in a static program that calls `main`: by its symbol, or, in a stripped program, by what follows calls through
+/// pointers. Where these are others' calls, they have unwind information.
+fn static_calls_main<'data, R: ReadRef<'data>>(
+    file: &object::File<'data, R>,
+    machine: Machine,
+) -> Vec<Range<u64>> {
+    /// `src/env/__libc_start_main.c`.
+    const MUSL: &str = "libc_start_main_stage2";
+    const MAX_SYMBOLS: usize = 1 << 20;
+    let mut symbols = file.symbols().take(MAX_SYMBOLS).peekable();
+    if symbols.peek().is_some() {
+        return symbols
+            .filter(|symbol| symbol.is_definition() && symbol.name() == Ok(MUSL))
+            .map(|symbol| symbol.address()..symbol.address().saturating_add(symbol.size()))
+            .collect();
+    }
+    let architecture = architecture::of(machine);
+    returns(file, |code| architecture.exits_after(machine, code))
+}
+
 /// Returns the code after the clone(2) system call in a new thread. It calls the thread's function and exits with its result.
 fn thread_ends<'data, R: ReadRef<'data>>(
     file: &object::File<'data, R>,
     machine: Machine,
 ) -> Vec<Range<u64>> {
+    match architecture::of(machine).thread_end(machine) {
+        Some(end) => returns(file, |code| code.starts_with(end).then_some(0..end.len())),
+        None => Vec::new(),
+    }
+}
+
+/// Returns the code of a file that is returned to, each with the last byte of the call instruction before it. `at_start` says where it is if
+/// some code begins with it.
+fn returns<'data, R: ReadRef<'data>>(
+    file: &object::File<'data, R>,
+    at_start: impl Fn(&[u8]) -> Option<Range<usize>>,
+) -> Vec<Range<u64>> {
     /// The most bytes of code that are searched. A static program has a few megabytes.
     const MAX_CODE: u64 = 64 << 20;
     /// The most places that are kept. A C library has one.
     const MAX_ENDS: usize = 8;
-    let Some(end) = architecture::of(machine).thread_end(machine) else {
-        return Vec::new();
-    };
     let is_code =
         |flags| matches!(flags, SegmentFlags::Elf { p_flags } if p_flags & elf::PF_X != 0);
     let mut left = MAX_CODE;
@@ -112,18 +146,19 @@ fn thread_ends<'data, R: ReadRef<'data>>(
             break;
         };
         left = after;
-        let places = segment.data().into_iter().flat_map(|code| {
-            let windows = code.windows(end.len()).enumerate();
-            windows.filter(|(_, window)| *window == end)
+        let code = segment.data().unwrap_or_default();
+        let places = (0..code.len()).filter_map(|at| {
+            let place = at_start(code.get(at..)?)?;
+            let [start, end] = [place.start, place.end].map(|offset| {
+                segment
+                    .address()
+                    .saturating_add(at.saturating_add(offset) as u64)
+            });
+            // A frame is looked up by its call instruction.
+            Some(start.saturating_sub(1)..end)
         });
-        let returns = places.map(|(at, _)| segment.address().saturating_add(at as u64));
         let room = MAX_ENDS.saturating_sub(found.len());
-        // A frame is looked up by its call instruction.
-        found.extend(
-            returns
-                .take(room)
-                .map(|at| at.saturating_sub(1)..at.saturating_add(end.len() as u64)),
-        );
+        found.extend(places.take(room));
     }
     found
 }

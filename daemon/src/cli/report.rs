@@ -14,7 +14,7 @@ pub struct ReportArgs {
     #[command(flatten)]
     pub table: TableArgs,
     /// Only this event of the session, with or without its modifiers [default: one after the
-    /// other; of JSON and CSV the first].
+    /// other; of JSON and CSV the first that has samples].
     #[arg(short, long, value_name = "EVENT")]
     pub event: Option<String>,
     #[command(flatten)]

@@ -86,12 +86,12 @@ fn view(args: &ReportArgs, terminal: Option<usize>) -> View {
 fn rendered(profile: &Profile, view: &View, format: OutputFormat) -> anyhow::Result<Vec<u8>> {
     let all_events = view.side_by_side || view.table.needs(TableNeed::AllEvents);
     let shown = match format {
-        OutputFormat::Text if !all_events => profile.events.len(),
+        OutputFormat::Text if !all_events => profile.events.iter().collect(),
         // All events are in one table. JSON and CSV are for programs: one document per event.
-        OutputFormat::Text | OutputFormat::Json | OutputFormat::Csv => 1,
+        OutputFormat::Text | OutputFormat::Json | OutputFormat::Csv => vec![profile.event(None)?],
     };
     let mut text = Vec::new();
-    for event in profile.events.iter().take(shown) {
+    for event in shown {
         if !text.is_empty() {
             text.extend(b"\n");
         }

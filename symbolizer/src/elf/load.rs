@@ -229,11 +229,14 @@ impl Symbols {
         let extents = Extents::new(image, loaded);
         for symbol in table.symbols() {
             let extent = extents.of(&symbol);
+            // In code, also a mark of an instruction set is a symbol that stripping would have removed.
+            self.complete |= kind == elf::SHT_SYMTAB
+                && symbol.is_own_local()
+                && extent.as_ref().is_some_and(|extent| extent.executable);
             let code_symbol = table.code_symbol(&symbol, extent.as_ref());
             let (Some(code_symbol), Some(extent)) = (code_symbol, extent) else {
                 continue;
             };
-            self.complete |= kind == elf::SHT_SYMTAB && symbol.is_own_local();
             let start = symbol.value & !thumb;
             // Only the beginning of the name matters here.
             let text = table.name(&symbol, 8);

@@ -50,7 +50,7 @@ pub(super) enum CodeSymbol {
 pub(super) struct Extent {
     /// The address after its last byte.
     pub(super) end: u64,
-    executable: bool,
+    pub(super) executable: bool,
 }
 
 impl<'d> ElfReader<'d> {
@@ -199,10 +199,12 @@ impl SymbolTable<'_> {
 }
 
 impl Entry {
-    /// Returns true if it is local in its source file. Stripping local symbols removes these, while linkers keep others that they make
-    /// local themselves.
+    /// Returns true if it is something local in its source file. Stripping local symbols removes these, while linkers keep others that they
+    /// make local themselves, and those of sections.
     pub(super) const fn is_own_local(&self) -> bool {
-        self.binding == elf::STB_LOCAL && self.visibility == elf::STV_DEFAULT
+        self.binding == elf::STB_LOCAL
+            && self.visibility == elf::STV_DEFAULT
+            && self.kind != elf::STT_SECTION
     }
 }
 

@@ -118,6 +118,30 @@ fn a_mapping_symbol_is_no_function_whatever_its_type() {
     assert_eq!(name_at(&ours, symbols["$b"]).unwrap(), "$b");
 }
 
+/// A mapping symbol says that local symbols were not stripped, so `work` reaches up to `tail`.
+#[test]
+fn a_mapping_symbol_shows_that_all_symbols_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, local, reaches) in [("marked", "\"$t\":", true), ("bare", "", false)] {
+        let source = format!(
+            ".text\n.globl work\n.type work, %function\nwork: {local} .fill 6, 1, 0\n\
+             .globl tail\n.type tail, %function\ntail: .fill 2, 1, 0\n.size tail, . - tail\n"
+        );
+        let arguments = ["-shared", "-nostdlib"];
+        let library = format!("{name}.so");
+        let source = (&*format!("{name}.s"), &*source);
+        let Some(file) = compiled(folder.path(), source, &library, &arguments) else {
+            return;
+        };
+        let symbols = nm(&file, &[]);
+        let mut bytes = std::fs::read(&file).unwrap();
+        bytes[18..20].copy_from_slice(&40u16.to_le_bytes());
+        let ours = ElfSymbols::from_bytes(&bytes, &library).unwrap();
+        let found = name_at(&ours, symbols["work"] + 4);
+        assert_eq!(found.as_deref(), reaches.then_some("work"), "{name}");
+    }
+}
+
 const LIBRARY: &str = "
 static __attribute__((noinline)) int hidden(int x) { return x * x + 3; }
 int shown(int x) { return hidden(x) + hidden(x + 1); }

@@ -13,6 +13,7 @@ mod x86;
 use crate::native_stack::NativeFrame;
 use crate::stack_slice::StackSlice;
 use gimli::Vendor;
+use std::ops::Range;
 use varid_model::{Address, Machine, Regs};
 
 /// The caller of a frame.
@@ -54,6 +55,12 @@ pub(crate) trait Architecture: Sync {
     /// Returns the code after the call of a thread's function, in the code that clone(2) returns to: the thread exits with the function's
     /// result.
     fn thread_end(&self, _machine: Machine) -> Option<&'static [u8]> {
+        None
+    }
+
+    /// Returns the code after a call if some code begins with a call through a register of a function with whose result it calls another one,
+    /// as `exit`.
+    fn exits_after(&self, _machine: Machine, _code: &[u8]) -> Option<Range<usize>> {
         None
     }
 

@@ -62,6 +62,72 @@ fn nobody_has_called_what_is_at_the_entry_point() {
     assert!(matches!(rule_at("elsewhere", 0), CodeRule::Unknown));
 }
 
+/// musl's code in a static program.
+const STATIC: &str = r#"
+    .text
+    .globl _start
+    .type _start, @function
+_start:
+    jmp libc_start_main_stage2
+    .size _start, . - _start
+
+    .skip 256
+    .globl main
+    .type main, @function
+main:
+    .cfi_startproc
+    call *%rdx
+    mov %eax, %edi
+    call main
+    ret
+    .cfi_endproc
+    .size main, . - main
+
+    .type libc_start_main_stage2, @function
+libc_start_main_stage2:
+    call *%rbx
+    .globl returns
+returns:
+    mov %eax, %edi
+    call main
+    .size libc_start_main_stage2, . - libc_start_main_stage2
+    .skip 256
+    .globl elsewhere
+    .type elsewhere, @function
+elsewhere:
+    call *%rbx
+    mov %eax, %esi
+    call main
+    .size elsewhere, . - elsewhere
+"#;
+
+#[test]
+fn a_static_program_of_musl_begins_where_main_is_called() {
+    let compiled = Compiled::new("static.s", STATIC);
+    for is_stripped in [false, true] {
+        if is_stripped {
+            let strip = std::process::Command::new("strip")
+                .arg(compiled.path())
+                .status();
+            assert!(strip.unwrap().success());
+        }
+        let bytes = std::fs::read(compiled.path()).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        assert_eq!(file.symbols().next().is_none(), is_stripped);
+        let mut module = Module::new(&file);
+        let mut rule_before = |name: &str, distance: u64| {
+            let mut symbols = file.dynamic_symbols();
+            let symbol = symbols.find(|symbol| symbol.name() == Ok(name)).unwrap();
+            let returns = Address::new(symbol.address().wrapping_add(distance));
+            module.rule(FrameAddress::Return(returns).lookup())
+        };
+        let begins = rule_before("returns", 0);
+        assert!(matches!(begins, CodeRule::Rule(rule) if rule.is_outermost()));
+        assert!(matches!(rule_before("main", 2), CodeRule::Rule(rule) if !rule.is_outermost()));
+        assert!(matches!(rule_before("elsewhere", 2), CodeRule::Unknown));
+    }
+}
+
 /// A file of Go has no unwind information.
 const GO: &str = r#"
     .section .gopclntab, "a"

@@ -7,6 +7,7 @@ mod leaf;
 use super::{Architecture, Caller};
 use crate::native_stack::NativeFrame;
 use crate::stack_slice::StackSlice;
+use std::ops::Range;
 use varid_model::{Machine, Regs};
 
 /// The conventions of x86.
@@ -33,5 +34,11 @@ impl Architecture for X86 {
         // mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall: src/thread/x86_64/clone.s of musl.
         const X86_64: &[u8] = &[0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05];
         (machine == Machine::X86_64).then_some(X86_64)
+    }
+
+    fn exits_after(&self, machine: Machine, code: &[u8]) -> Option<Range<usize>> {
+        // call *%reg; mov %eax, %edi; call: src/env/__libc_start_main.c of musl.
+        let is_it = matches!(code, [0xff, 0xd0..=0xd7, 0x89, 0xc7, 0xe8, ..]);
+        (machine == Machine::X86_64 && is_it).then_some(2..5)
     }
 }
