@@ -9,8 +9,8 @@ use crate::{
     parameters::{Configured, plain},
     predictor::Predictor,
     processor::{
-        DataCache, FetchCosts, InstructionCache, InstructionCosts, MissCosts, Prediction,
-        Processor, TransferCosts, WrongPath,
+        DataCache, FetchCosts, InstructionCache, InstructionCosts, LoadAfterStore, MissCosts,
+        Prediction, PredictionStage, Processor, TransferCosts, WrongPath,
     },
     section::Section,
 };
@@ -18,7 +18,7 @@ use crate::{
 /// The most cycles of one value.
 const MOST_CYCLES: u32 = 100_000;
 /// The largest cache, in bytes.
-const MOST_CACHE: u32 = 64 << 20;
+const MOST_CACHE: u32 = 16 << 20;
 /// The largest line of a cache, in bytes.
 const MOST_LINE: u32 = 4096;
 /// The most counters of a predictor.
@@ -237,8 +237,14 @@ fn prediction(whole: &mut Section) -> Result<Prediction> {
         }
         _ => {}
     }
+    let stages = [
+        ("issue", PredictionStage::Issue),
+        ("fetch", PredictionStage::Fetch),
+    ];
+    let stage = section.choice("stage", &stages)?;
     let costs = Prediction {
         predictor,
+        stage: stage.unwrap_or(PredictionStage::Issue),
         branch: cycles(&mut section, "branch")?,
         jump: cycles(&mut section, "jump")?,
         mispredicted: cycles(&mut section, "mispredicted")?,
@@ -359,8 +365,26 @@ fn data_cache(whole: &mut Section) -> Result<Option<DataCache>> {
         let problem = "lines are written back only with writes = \"back\"";
         return Err(section.wrong("write_back", problem));
     }
+    let write_cycles = section.number("write_cycles", MOST_CYCLES)?;
+    if write_cycles.is_some() && writes == Writes::Back {
+        let problem = "stores go to memory only with writes = \"through\"";
+        return Err(section.wrong("write_cycles", problem));
+    }
+    let load_after_store = match section.section("load_after_store")? {
+        None => LoadAfterStore::default(),
+        Some(mut costs) => {
+            let load_after_store = LoadAfterStore {
+                within: cycles(&mut costs, "within")?,
+                cycles: cycles(&mut costs, "cycles")?,
+            };
+            costs.finish()?;
+            load_after_store
+        }
+    };
     section.finish()?;
     Ok(Some(DataCache {
+        write_cycles: write_cycles.unwrap_or_default(),
+        load_after_store,
         geometry: cache.geometry,
         replacement: cache.replacement,
         writes,
@@ -368,3 +392,6 @@ fn data_cache(whole: &mut Section) -> Result<Option<DataCache>> {
         write_back: write_back.unwrap_or_default(),
     }))
 }
+
+#[cfg(test)]
+mod tests;
