@@ -21,6 +21,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use varid_recording::SessionReader;
 use varid_sampler::event::syntax::has_uprobe;
 use varid_session::request::{Configured, TargetSpec};
 use varid_session::{Session, SessionControl, SessionError};
@@ -263,7 +264,12 @@ impl Finished {
                     "cannot note that this is the last session: {error}; name it with -i"
                 );
             }
-            let samples = self.samples;
+            // What came when the disk was full already is lost, and counted so.
+            let kept = self.result.is_err().then(|| SessionReader::open(folder));
+            let samples = match kept {
+                Some(Ok(session)) => session.manifest().counts.samples,
+                Some(Err(_)) | None => self.samples,
+            };
             let unit = if samples == 1 { "sample" } else { "samples" };
             output::notice(&format!("varid: {samples} {unit} in {}", folder.display()));
             if self.output.is_compressed {

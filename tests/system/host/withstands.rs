@@ -548,3 +548,29 @@ fn a_broken_library_of_a_vm_costs_its_process_no_sample() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_recording_that_may_not_grow_says_how_many_samples_it_holds() -> Result<()> {
+    if skip_without_root("a recording that may not grow") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let session = folder.path().join("session");
+    let recorded = varid_record(&session, &["-F", "4000"])?;
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -f 100; exec \"$@\"", "sh"]);
+    command
+        .arg(recorded.get_program())
+        .args(recorded.get_args());
+    command.args(["--", "sh", "-c"]);
+    command.arg("i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done");
+    let output = command.output()?;
+    let said = complaints(&output);
+    ensure!(said.contains("no space is left"), "{said}");
+    let kept = samples(&session)?;
+    ensure!(
+        said.contains(&format!("varid: {kept} samples in")),
+        "{kept}: {said}"
+    );
+    Ok(())
+}
