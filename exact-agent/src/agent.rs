@@ -259,7 +259,7 @@ impl Agent {
         };
         // SAFETY: gettid(2) has no conditions.
         let tid = u32::try_from(unsafe { libc::gettid() }).unwrap_or(0);
-        let add = || self.tree.add_root(tid);
+        let add = || self.tree.add_root(tid, node::WORDS);
         let is_counted = self.plan.within.is_none();
         // SAFETY: the handle is of a thread, in the thread that the VM passed it to.
         let Some(root) = (unsafe { cells.root_of(jni, thread, is_counted, add) }) else {

@@ -1,27 +1,38 @@
 //! What rewritten dex code calls: the native methods of `varid.Tree`, which keep the tree.
 //!
-//! ART finds them by their names, in the library that the program loads. `varid_instrument_dex` says when the code calls which. A node is the
-//! number of its word in the file; 0 or less if it is not recorded. Nothing here panics or allocates on the way of a call: a native method
-//! may be called with the last of a thread's stack.
+//! The library that the program loads binds them. `varid_instrument_dex` says when the code calls which. Nothing here
+//! panics or allocates on the way of a call: a native method may be called with the last of a thread's stack.
+//!
+//! The code itself marks its frame as left. The next entry looks for the innermost caller that has not been left.
 
 use std::{
     cell::Cell,
     env,
-    ffi::c_void,
-    fs, io,
+    ffi::{CStr, c_void},
+    fs,
     panic::catch_unwind,
-    sync::{OnceLock, atomic::Ordering},
+    ptr::NonNull,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
 };
 
-use varid_instrument::node::{self, WORD, abort, header};
+use varid_instrument::{
+    Counted,
+    node::{self, WORD, abort, frame, header},
+};
+use varid_jvmti::{Handle, JavaVm, Jni, NativeMethod, RawTable};
 
 use crate::{
     agent::{Files, monotonic},
     events::files,
+    mapping::{Place, map},
     options::Options,
     record::{Record, ThreadRecord},
     tables::Tables,
     tree_file::TreeFile,
+    word_array::{Elements, Index, WordArray, publish_unread},
 };
 
 /// The variable with the [`Options`] of the VMs that a program starts.
@@ -31,7 +42,9 @@ pub const RECORDS: &str = "dex.records";
 
 /// The version of JNI that the library needs.
 const JNI_VERSION_1_6: i32 = 0x0001_0006;
-/// The most bytes of nodes: the number of a node's word is an `int` of Java.
+/// The class of the native methods.
+const CLASS: &CStr = c"varid/Tree";
+/// The most bytes of nodes: with those below 4 GB, they are within reach of an array.
 const MAX_BYTES: u64 = 8 << 30;
 
 /// The tree of this process.
@@ -40,113 +53,238 @@ static COUNTS: OnceLock<Counts> = OnceLock::new();
 /// A tree, and what describes it.
 #[derive(Debug)]
 struct Counts {
+    elements: Elements,
     tree: TreeFile,
+    /// The index of the tree's first word.
+    first: Index,
     tables: Tables,
+    spare: SpareFrames,
+    counted: Counted,
 }
 
-/// Where the next call of a thread is recorded.
+/// Frames of calls for which the tree has no room. Nobody reads their counters. A thread has one, so that its callers are known.
+#[derive(Debug)]
+struct SpareFrames {
+    memory: NonNull<u8>,
+    /// The index of the first word.
+    first: Index,
+    /// The number of the next thread.
+    next: AtomicU32,
+}
+
+// SAFETY: all access to the memory is by atomic words.
+unsafe impl Send for SpareFrames {}
+// SAFETY: as above.
+unsafe impl Sync for SpareFrames {}
+
+/// A place in the tree where calls are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// The thread has not been counted yet.
-    New,
-    /// In the slot with this number.
-    Slot(u32),
-    /// There is no room.
-    Full,
+struct Slot {
+    frame: Index,
+    number: u32,
 }
 
 thread_local! {
-    static PLACE: Cell<Place> = const { Cell::new(Place::New) };
+    /// The frame of the last call of the thread that is known: it, or a caller of it, is the innermost one. 0: the thread has not been counted yet.
+    static FRAME: Cell<u32> = const { Cell::new(0) };
+    /// The thread's spare frame, or 0.
+    static SPARE: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Starts counting, if a program is started to be counted: ART calls it when the library is loaded.
+///
+/// # Safety
+///
+/// The VM calls it.
 #[unsafe(no_mangle)]
-pub extern "system" fn JNI_OnLoad(_vm: *mut c_void, _: *mut c_void) -> i32 {
-    let started = catch_unwind(|| match env::var(OPTIONS) {
-        Ok(options) => start(&options),
-        Err(_) => Ok(()),
-    });
-    if let Ok(Err(error)) = started {
-        eprintln!("varid: the VM cannot count calls: {error}");
+pub unsafe extern "system" fn JNI_OnLoad(vm: RawTable, _: *mut c_void) -> i32 {
+    // SAFETY: the VM passes itself.
+    let jni = unsafe { JavaVm::new(vm) }.jni();
+    if let Some(jni) = jni
+        && let Ok(Err(error)) = catch_unwind(|| start(jni))
+    {
+        eprintln!("varid: calls are not counted: {error}");
     }
     JNI_VERSION_1_6
 }
 
-fn start(options: &str) -> Result<(), String> {
-    let mut options = Options::parse(options).map_err(|error| error.to_string())?;
-    options.bytes = options.bytes.min(MAX_BYTES);
-    let open = || -> io::Result<Counts> {
-        let records = fs::read(options.folder.join(RECORDS))?;
-        let Files { tree, tables, .. } = files(&options)?;
-        tables.append(&Record::Vm("ART".to_owned()))?;
-        tables.append_encoded(&records)?;
-        Ok(Counts { tree, tables })
+fn start(jni: Jni) -> Result<(), String> {
+    let class = jni
+        .find_class(CLASS)
+        .ok_or("the library belongs to no rewritten dex file")?;
+    register(jni, class)?;
+    let Ok(options) = env::var(OPTIONS) else {
+        return Ok(publish_unread(jni, class, SpareFrames::ARRAY_LENGTH)?);
     };
-    let counts = open().map_err(|error| format!("{}: {error}", options.folder.display()))?;
-    // Several loaders may load the library: the first one starts the counting.
-    let _ = COUNTS.set(counts);
+    let counts = Options::parse(&options)
+        .map_err(|error| error.to_string())
+        .and_then(|options| Counts::create(jni, class, options));
+    match counts {
+        // Several loaders may load the library: the first one starts the counting.
+        Ok(counts) => drop(COUNTS.set(counts)),
+        Err(error) => {
+            publish_unread(jni, class, SpareFrames::ARRAY_LENGTH)?;
+            return Err(error);
+        }
+    }
     Ok(())
 }
 
-/// The numbers of words in a node, from its own.
-const fn offset(bytes: i64) -> i64 {
+impl SpareFrames {
+    /// Words of a frame: as many as the largest node has.
+    const WORDS: u32 = 1 << 16;
+    /// How many threads have one of their own.
+    const COUNT: u32 = 64;
+    /// The length of an array with the frame at 0.
+    const ARRAY_LENGTH: i32 = 1 << 16;
+
+    /// Maps frames within the reach of an array.
+    fn map(elements: Elements) -> Result<Self, String> {
+        let words = u64::from(Self::WORDS).saturating_mul(Self::COUNT.into());
+        let length = usize::try_from(words.saturating_mul(WORD)).map_err(|_| "too large")?;
+        let place = Place::Within(elements.reach());
+        let memory = map(&place, length, None).map_err(|error| error.to_string())?;
+        let first = elements.index(memory.as_ptr().addr() as u64);
+        Ok(Self {
+            memory,
+            first: first.ok_or("out of reach")?,
+            next: AtomicU32::new(0),
+        })
+    }
+
+    /// Returns the distance of a word from the first one. None: it is not one of a frame.
+    fn distance(&self, index: Index) -> Option<usize> {
+        let distance = index.0.checked_sub(self.first.0)?;
+        (distance < Self::WORDS.saturating_mul(Self::COUNT)).then_some(distance as usize)
+    }
+
+    fn has(&self, index: Index) -> bool {
+        self.distance(index).is_some()
+    }
+
+    fn word(&self, index: Index) -> Option<&AtomicU64> {
+        let distance = self.distance(index)?;
+        // SAFETY: the word is aligned and in the mapping, which lasts as long as the process.
+        Some(unsafe { &*self.memory.as_ptr().cast::<AtomicU64>().add(distance) })
+    }
+
+    /// Returns this thread's frame. Threads share one if there are too many.
+    fn of_thread(&self) -> Index {
+        if SPARE.get() == 0 {
+            let number = self.next.fetch_add(1, Ordering::Relaxed) % Self::COUNT;
+            let distance = number.saturating_mul(Self::WORDS);
+            SPARE.set(self.first.0.saturating_add(distance));
+        }
+        Index(SPARE.get())
+    }
+}
+
+/// The number of words in a number of bytes.
+const fn words(bytes: i64) -> i64 {
     match bytes.checked_div(WORD.cast_signed()) {
         Some(words) => words,
         None => 0,
     }
 }
 
+/// The distance from a frame of a word of its node, by the byte offset of the word in the node.
+const fn from_frame(offset: i64) -> i64 {
+    words(offset).saturating_sub(frame::DISTANCE as i64)
+}
+
+const SLOT: i64 = frame::SLOT as i64;
+const CALLER: i64 = frame::CALLER as i64;
+
 impl Counts {
-    /// Returns a word by its number.
-    fn word(&self, number: u32, distance: i64) -> Option<&std::sync::atomic::AtomicU64> {
-        let number = i64::from(number).checked_add(distance)?;
-        let bytes = u64::try_from(number).ok()?.checked_mul(WORD)?;
-        self.tree.word(bytes)
+    fn create(jni: Jni, class: Handle, mut options: Options) -> Result<Self, String> {
+        options.bytes = options.bytes.min(MAX_BYTES);
+        let folder = options.folder.display();
+        let failed = |error: std::io::Error| format!("{folder}: {error}");
+        let records = fs::read(options.folder.join(RECORDS)).map_err(failed)?;
+        let array = WordArray::create(jni);
+        let place = match &array {
+            Ok(array) => Place::Within(array.elements().reach()),
+            Err(_) => Place::Anywhere,
+        };
+        let Files { tree, tables, .. } = files(&options, &place).map_err(failed)?;
+        let append = || {
+            tables.append(&Record::Vm("ART".to_owned()))?;
+            tables.append_encoded(&records)
+        };
+        append().map_err(failed)?;
+        let prepare = || -> Result<_, String> {
+            let array = array?;
+            let magic = tree.address().saturating_add(header::MAGIC);
+            let spare = SpareFrames::map(array.elements())?;
+            array.extend(jni, (magic, node::MAGIC))?;
+            array.publish(jni, class)?;
+            let first = array.elements().index(tree.address());
+            Ok((array.elements(), first.ok_or("out of reach")?, spare))
+        };
+        match prepare() {
+            Ok((elements, first, spare)) => Ok(Self {
+                elements,
+                tree,
+                first,
+                tables,
+                spare,
+                counted: options.counted,
+            }),
+            Err(reason) => {
+                // The message says it, too.
+                let _ = tables.append(&Record::Failed(reason.clone()));
+                Err(reason)
+            }
+        }
     }
 
-    fn load(&self, number: u32, distance: i64) -> u64 {
-        let word = self.word(number, distance);
+    /// Returns a word of the tree or of a spare frame.
+    fn word(&self, index: Index, distance: i64) -> Option<&AtomicU64> {
+        let index = index.at(distance)?;
+        let from_first = index.0.wrapping_sub(self.first.0);
+        let word = self.tree.words().get(from_first as usize);
+        word.or_else(|| self.spare.word(index))
+    }
+
+    fn load(&self, index: Index, distance: i64) -> u64 {
+        let word = self.word(index, distance);
         word.map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
+    fn store(&self, index: Index, distance: i64, value: u64) {
+        if let Some(word) = self.word(index, distance) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
     /// Adds one to a word that only this thread writes.
-    fn increment(&self, number: u32, distance: i64) {
-        if let Some(word) = self.word(number, distance) {
+    fn increment(&self, index: Index, distance: i64) {
+        if let Some(word) = self.word(index, distance) {
             let value = word.load(Ordering::Relaxed).wrapping_add(1);
             word.store(value, Ordering::Relaxed);
         }
     }
 
     /// Adds one to a word of the header.
-    fn increment_shared(&self, bytes: u64) {
-        if let Some(word) = self.tree.word(bytes) {
+    fn increment_shared(&self, offset: u64) {
+        if let Some(word) = self.tree.word(offset) {
             word.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Returns the number of the word at an address.
-    fn number(&self, address: u64) -> Option<u32> {
-        let bytes = address.checked_sub(self.tree.address())?;
-        u32::try_from(bytes / WORD).ok()
-    }
-
-    /// Returns the address of a word.
-    fn address(&self, number: u32) -> u64 {
-        let bytes = u64::from(number).saturating_mul(WORD);
-        self.tree.address().saturating_add(bytes)
-    }
-
     /// Takes words of the arena.
-    fn allocate(&self, words: u32) -> Option<u32> {
-        let bytes = u64::from(words).checked_mul(WORD)?;
-        u32::try_from(self.tree.allocate(bytes)? / WORD).ok()
+    fn allocate(&self, words: u32) -> Option<Index> {
+        let offset = self.tree.allocate(u64::from(words).checked_mul(WORD)?)?;
+        self.elements
+            .index(self.tree.address().checked_add(offset)?)
     }
 
-    /// Returns the slot of the thread's first call.
-    fn root(&self) -> Option<u32> {
+    /// Makes the frame of the thread's root, which is never left. None if there is no room.
+    fn root(&self) -> Option<Index> {
         // SAFETY: it has no arguments.
         let tid = unsafe { libc::gettid() }.cast_unsigned();
-        let root = self.tree.add_root(tid)?;
+        let words = frame::DISTANCE.saturating_add(frame::COUNTERS.into());
+        let root = self.tree.add_root(tid, words)?;
         let name = fs::read_to_string("/proc/thread-self/comm").unwrap_or_default();
         let record = ThreadRecord {
             root: root.node,
@@ -156,270 +294,231 @@ impl Counts {
         };
         // A root without a record has no name.
         let _ = self.tables.append(&Record::Thread(record));
-        self.number(root.slot)
+        let root = self.elements.index(root.node)?.at(frame::DISTANCE.into())?;
+        self.store(root, CALLER, root.0.into());
+        Some(root)
     }
 
-    /// Returns the node of a method in a slot, which is added if it is new. None if there is no room.
-    fn find(&self, slot: u32, method: u64, shape: u32) -> Option<u32> {
-        let mut at = slot;
+    /// Returns the slot in which the next call of the thread is recorded.
+    fn slot(&self) -> Slot {
+        let mut frame = Index(FRAME.get());
+        if frame.0 == 0 {
+            frame = self.root().unwrap_or_else(|| {
+                let spare = self.spare.of_thread();
+                self.store(spare, CALLER, spare.0.into());
+                spare
+            });
+        }
         loop {
-            let node = self.load(at, 0);
+            let number = u32::try_from(self.load(frame, SLOT));
+            // A frame without a caller is never left.
+            let caller = || Index(u32::try_from(self.load(frame, CALLER)).unwrap_or(0));
+            match number {
+                Ok(number) => return Slot { frame, number },
+                Err(_) if caller() == frame => return Slot { frame, number: 0 },
+                Err(_) => frame = caller(),
+            }
+        }
+    }
+
+    /// Returns the frame of a method that is called in a slot. Its node is added if it is new. None if there is no room.
+    fn find(&self, slot: Slot, method: u64, shape: u32) -> Option<Index> {
+        if self.spare.has(slot.frame) {
+            return None;
+        }
+        let node = slot.frame.at(from_frame(node::METHOD))?;
+        let first = node.at(words(node::slot(slot.number)))?;
+        let mut link = first;
+        loop {
+            let node = self.load(link, 0);
             if node == 0 {
                 break;
             }
-            let node = self.number(node)?;
-            if self.load(node, offset(node::METHOD)) == method {
-                return Some(node);
+            let node = self.elements.index(node)?;
+            if self.load(node, words(node::METHOD)) == method {
+                return node.at(frame::DISTANCE.into());
             }
-            at = node.checked_add_signed(offset(node::NEXT).try_into().ok()?)?;
+            link = node.at(words(node::NEXT))?;
         }
-        let (slots, words) = (shape >> 16, shape & 0xffff);
-        let node = self
-            .allocate(slots.checked_add(words)?)?
-            .checked_add(slots)?;
-        let parent = self.address(slot);
-        self.word(node, offset(node::METHOD))?
-            .store(method, Ordering::Relaxed);
-        self.word(node, offset(node::PARENT_SLOT))?
-            .store(parent, Ordering::Relaxed);
+        let (slots, size) = (shape >> 16, shape & 0xffff);
+        let node = self.allocate(slots.checked_add(size)?)?.at(slots.into())?;
+        let frame = node.at(frame::DISTANCE.into())?;
+        self.store(node, words(node::METHOD), method);
+        let parent = self.elements.address(first);
+        self.store(node, words(node::PARENT_SLOT), parent);
+        self.store(frame, CALLER, slot.frame.0.into());
         // A reader finds whole nodes.
-        self.word(at, 0)?
-            .store(self.address(node), Ordering::Release);
-        Some(node)
+        self.word(link, 0)?
+            .store(self.elements.address(node), Ordering::Release);
+        Some(frame)
+    }
+
+    /// Counts a call. Returns its frame.
+    fn enter(&self, method: u32, shape: u32) -> Index {
+        let slot = self.slot();
+        let frame = match self.find(slot, method.into(), shape) {
+            Some(frame) => {
+                self.increment(frame, from_frame(node::CALLS));
+                frame
+            }
+            None => {
+                self.increment_shared(header::FOLDED);
+                let spare = self.spare.of_thread();
+                if !self.spare.has(slot.frame) {
+                    self.store(spare, CALLER, slot.frame.0.into());
+                }
+                spare
+            }
+        };
+        self.set_frame(frame);
+        frame
+    }
+
+    /// Records the next call of the thread in slot 0 of a frame.
+    fn set_frame(&self, frame: Index) {
+        self.store(frame, SLOT, 0);
+        FRAME.set(frame.0);
     }
 
     /// Counts an exception of the instruction at `pc`.
-    fn count_abort(&self, node: u32, pc: u32) {
-        let mut at = (node, offset(node::ABORTS));
+    fn count_abort(&self, frame: Index, pc: u32) {
+        if self.spare.has(frame) || self.counted == Counted::Calls {
+            return;
+        }
+        let mut link = (frame, from_frame(node::ABORTS));
         loop {
-            let record = self.load(at.0, at.1);
+            let record = self.load(link.0, link.1);
             if record == 0 {
                 break;
             }
-            let Some(record) = self.number(record) else {
+            let Some(record) = self.elements.index(record) else {
                 return;
             };
-            if self.load(record, offset(abort::BCI)) == pc.into() {
-                self.increment(record, offset(abort::COUNT));
+            if self.load(record, words(abort::BCI)) == pc.into() {
+                self.increment(record, words(abort::COUNT));
                 return;
             }
-            at = (record, offset(abort::NEXT));
+            link = (record, words(abort::NEXT));
         }
-        let added = u32::try_from(offset(abort::LENGTH)).ok();
-        let Some(record) = added.and_then(|words| self.allocate(words)) else {
+        let length = u32::try_from(words(abort::LENGTH)).ok();
+        let Some(record) = length.and_then(|length| self.allocate(length)) else {
             self.increment_shared(header::LOST_ABORTS);
             return;
         };
-        if let (Some(place), Some(count), Some(from)) = (
-            self.word(record, offset(abort::BCI)),
-            self.word(record, offset(abort::COUNT)),
-            self.word(at.0, at.1),
-        ) {
-            place.store(pc.into(), Ordering::Relaxed);
-            count.store(1, Ordering::Relaxed);
-            from.store(self.address(record), Ordering::Release);
+        self.store(record, words(abort::BCI), pc.into());
+        self.store(record, words(abort::COUNT), 1);
+        if let Some(link) = self.word(link.0, link.1) {
+            link.store(self.elements.address(record), Ordering::Release);
         }
-    }
-
-    fn enter(&self, method: u32, shape: u32) -> i32 {
-        let slot = match PLACE.get() {
-            Place::Slot(slot) => Some(slot),
-            Place::New => self.root(),
-            Place::Full => None,
-        };
-        let node = slot.and_then(|slot| self.find(slot, method.into(), shape));
-        let Some((node, number)) = node.and_then(|node| Some((node, i32::try_from(node).ok()?)))
-        else {
-            self.increment_shared(header::FOLDED);
-            PLACE.set(Place::Full);
-            return NOT_RECORDED;
-        };
-        self.increment(node, offset(node::CALLS));
-        set_slot(node, 0);
-        number
-    }
-
-    /// Sets the next call's slot to that of a node.
-    fn leave(&self, node: u32) {
-        let slot = self.load(node, offset(node::PARENT_SLOT));
-        if let Some(slot) = self.number(slot) {
-            PLACE.set(Place::Slot(slot));
-        }
-    }
-}
-
-/// The node of a call for which there is no room.
-const NOT_RECORDED: i32 = -1;
-
-fn set_slot(node: u32, slot: u32) {
-    // Slot 0 is one word below the node.
-    let below = slot.saturating_add(1);
-    PLACE.set(Place::Slot(node.saturating_sub(below)));
-}
-
-/// Calls a function with the tree and a node, if the node is recorded.
-fn with(node: i32, function: impl FnOnce(&Counts, u32)) {
-    if let (Some(counts), Ok(node @ 1..)) = (COUNTS.get(), u32::try_from(node)) {
-        function(counts, node);
     }
 }
 
 /// `static int enter(int method, int shape)`.
-#[unsafe(no_mangle)]
-pub extern "system" fn Java_varid_Tree_enter(
-    _env: *mut c_void,
-    _class: *mut c_void,
-    method: i32,
-    shape: i32,
-) -> i32 {
-    let counts = COUNTS.get();
-    counts.map_or(0, |counts| {
-        counts.enter(method.cast_unsigned(), shape.cast_unsigned())
-    })
+extern "C" fn enter(method: i32, shape: i32) -> i32 {
+    let frame = COUNTS.get().map(|counts| {
+        let frame = counts.enter(method.cast_unsigned(), shape.cast_unsigned());
+        frame.0.cast_signed()
+    });
+    frame.unwrap_or(0)
 }
 
-/// `static void at(int node, int slot)`.
-#[unsafe(no_mangle)]
-pub extern "system" fn Java_varid_Tree_at(
-    _env: *mut c_void,
-    _class: *mut c_void,
-    node: i32,
-    slot: i32,
-) {
-    with(node, |_, node| set_slot(node, slot.cast_unsigned()));
-    if node == NOT_RECORDED {
-        PLACE.set(Place::Full);
+/// `static void caught(int frame, int pc)`.
+extern "C" fn caught(frame: i32, pc: i32) {
+    if let Some(counts) = COUNTS.get() {
+        let frame = Index(frame.cast_unsigned());
+        counts.count_abort(frame, pc.cast_unsigned());
+        counts.set_frame(frame);
     }
 }
 
-/// `static void count(int node, int counter)`.
-#[unsafe(no_mangle)]
-pub extern "system" fn Java_varid_Tree_count(
-    _env: *mut c_void,
-    _class: *mut c_void,
-    node: i32,
-    counter: i32,
-) {
-    let distance = offset(node::COUNTERS).saturating_add(counter.into());
-    with(node, |counts, node| counts.increment(node, distance));
+/// `static void thrown(int frame, int pc)`.
+extern "C" fn thrown(frame: i32, pc: i32) {
+    if let Some(counts) = COUNTS.get() {
+        counts.count_abort(Index(frame.cast_unsigned()), pc.cast_unsigned());
+        // Callees that have no handler may not have been left.
+        FRAME.set(frame.cast_unsigned());
+    }
 }
 
-/// `static void caught(int node, int pc)`.
-#[unsafe(no_mangle)]
-pub extern "system" fn Java_varid_Tree_caught(
-    _env: *mut c_void,
-    _class: *mut c_void,
-    node: i32,
-    pc: i32,
-) {
-    with(node, |counts, node| {
-        counts.count_abort(node, pc.cast_unsigned());
-        set_slot(node, 0);
-    });
+/// The native methods for a VM that passes the environment and the class.
+mod with_environment {
+    use std::ffi::c_void;
+
+    pub(super) extern "C" fn enter(_: *mut c_void, _: *mut c_void, method: i32, shape: i32) -> i32 {
+        super::enter(method, shape)
+    }
+
+    pub(super) extern "C" fn caught(_: *mut c_void, _: *mut c_void, frame: i32, pc: i32) {
+        super::caught(frame, pc);
+    }
+
+    pub(super) extern "C" fn thrown(_: *mut c_void, _: *mut c_void, frame: i32, pc: i32) {
+        super::thrown(frame, pc);
+    }
 }
 
-/// `static void leave(int node)`.
-#[unsafe(no_mangle)]
-pub extern "system" fn Java_varid_Tree_leave(_env: *mut c_void, _class: *mut c_void, node: i32) {
-    with(node, Counts::leave);
+/// How the VM calls native methods that are marked as critical.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Convention {
+    /// With their arguments only.
+    Critical = 1,
+    /// With the environment and the class in front of them.
+    Environment = 2,
 }
 
-/// `static void abandon(int node, int pc)`.
-#[unsafe(no_mangle)]
-pub extern "system" fn Java_varid_Tree_abandon(
-    _env: *mut c_void,
-    _class: *mut c_void,
-    node: i32,
-    pc: i32,
-) {
-    with(node, |counts, node| {
-        counts.count_abort(node, pc.cast_unsigned());
-        counts.leave(node);
-    });
+/// What [`convention`] is called with.
+const PROBE: [i32; 2] = [0x5eed_0001, 0x5eed_0002];
+
+/// Stands for `enter`. Returns the [`Convention`] by which it is called with [`PROBE`].
+extern "C" fn convention(first: usize, second: usize) -> i32 {
+    // An `int` is in the lower half of its register.
+    let low = |value: usize| u32::try_from(value & 0xffff_ffff).map(u32::cast_signed);
+    let is_critical = [low(first), low(second)] == PROBE.map(Ok);
+    let convention = match is_critical {
+        true => Convention::Critical,
+        false => Convention::Environment,
+    };
+    convention as i32
+}
+
+/// Binds the native methods, by the convention that the VM has for them.
+fn register(jni: Jni, class: Handle) -> Result<(), &'static str> {
+    const ENTER: (&CStr, &CStr) = (c"enter", c"(II)I");
+    const CAUGHT: (&CStr, &CStr) = (c"caught", c"(II)V");
+    const THROWN: (&CStr, &CStr) = (c"thrown", c"(II)V");
+    let method = |method: (&'static CStr, &'static CStr), function| {
+        NativeMethod::new(method.0, method.1, function)
+    };
+    let bind = |methods: &[NativeMethod]| {
+        // SAFETY: the class is valid in this thread. The functions have the types of the methods, or take what is in the first registers.
+        let is_bound = unsafe { jni.register_natives(class, methods) };
+        is_bound
+            .then_some(())
+            .ok_or("the class that counts has other methods")
+    };
+    bind(&[method(ENTER, convention as *const c_void)])?;
+    // SAFETY: the class is valid in this thread.
+    let found = unsafe { jni.call_static_int(class, ENTER.0, PROBE) };
+    let functions = match found {
+        Some(found) if found == Convention::Critical as i32 => [
+            enter as *const c_void,
+            caught as *const c_void,
+            thrown as *const c_void,
+        ],
+        Some(_) => [
+            with_environment::enter as *const c_void,
+            with_environment::caught as *const c_void,
+            with_environment::thrown as *const c_void,
+        ],
+        None => return Err("the VM does not call native methods"),
+    };
+    let [enter, caught, thrown] = functions;
+    bind(&[
+        method(ENTER, enter),
+        method(CAUGHT, caught),
+        method(THROWN, thrown),
+    ])
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A node with two slots and a counter.
-    const SHAPE: u32 = 2 << 16 | 6;
-
-    fn counts(name: &str, bytes: u64) -> Counts {
-        let folder = std::env::temp_dir();
-        let path = folder.join(format!("varid-art-{}-{name}", std::process::id()));
-        let tables = Tables::create(&path).unwrap();
-        fs::remove_file(&path).unwrap();
-        let tree = TreeFile::create(&path, bytes).unwrap();
-        fs::remove_file(&path).unwrap();
-        Counts { tree, tables }
-    }
-
-    fn enter(counts: &Counts, method: u32) -> u32 {
-        u32::try_from(counts.enter(method, SHAPE)).unwrap()
-    }
-
-    #[test]
-    fn calls_are_counted_in_the_slot_of_their_site_and_behind_a_return_in_the_caller_s() {
-        let counts = counts("slots", 1 << 16);
-        let main = enter(&counts, 1);
-        set_slot(main, 1);
-        let one = enter(&counts, 2);
-        // The VM calls something for the callee.
-        let below = enter(&counts, 4);
-        counts.leave(below);
-        counts.leave(one);
-        let other = enter(&counts, 3);
-        counts.leave(other);
-        assert_eq!(enter(&counts, 2), one);
-        counts.leave(one);
-        let calls = |node| counts.load(node, offset(node::CALLS));
-        assert_eq!([main, one, below, other].map(calls), [1, 2, 1, 1]);
-        let parent = |node| counts.number(counts.load(node, offset(node::PARENT_SLOT)));
-        assert_eq!(parent(one), Some(main - 2));
-        assert_eq!(parent(other), Some(main - 2));
-        assert_eq!(parent(below), Some(one - 1));
-        assert_eq!(PLACE.get(), Place::Slot(main - 2));
-        counts.leave(main);
-        assert_ne!(enter(&counts, 5), main);
-    }
-
-    #[test]
-    fn exceptions_are_counted_by_their_instruction() {
-        let counts = counts("aborts", 1 << 16);
-        let main = enter(&counts, 1);
-        for pc in [7, 9, 7] {
-            counts.count_abort(main, pc);
-        }
-        let mut found = Vec::new();
-        let mut record = counts.load(main, offset(node::ABORTS));
-        while record != 0 {
-            let number = counts.number(record).unwrap();
-            let word = |bytes| counts.load(number, offset(bytes));
-            found.push((word(abort::BCI), word(abort::COUNT)));
-            record = word(abort::NEXT);
-        }
-        assert_eq!(found, [(7, 2), (9, 1)]);
-    }
-
-    #[test]
-    fn calls_without_room_are_counted_as_such_until_a_caller_has_a_node() {
-        // Room for the thread's root and two nodes.
-        let counts = counts("full", 8 * (5 + 2 * 8));
-        let main = enter(&counts, 1);
-        let one = enter(&counts, 2);
-        assert_eq!(counts.enter(3, SHAPE), NOT_RECORDED);
-        assert_eq!(counts.enter(4, SHAPE), NOT_RECORDED);
-        set_slot(main, 0);
-        assert_eq!(enter(&counts, 2), one);
-        assert_eq!(
-            counts
-                .tree
-                .word(header::FOLDED)
-                .unwrap()
-                .load(Ordering::Relaxed),
-            2
-        );
-        assert_eq!(counts.load(one, offset(node::CALLS)), 2);
-    }
-}
+mod tests;

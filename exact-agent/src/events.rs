@@ -16,6 +16,7 @@ use varid_jvmti::{
 use crate::{
     agent::{Agent, Files, LoadedClass, guarded},
     hidden,
+    mapping::Place,
     options::Options,
     order::Order,
     start,
@@ -55,7 +56,8 @@ pub unsafe extern "system" fn Agent_OnLoad(
 /// Makes the files and enables the events.
 fn load(vm: JavaVm, options: &Options) -> Result<(), String> {
     let jvmti = vm.jvmti().ok_or("it has no JVMTI of version 11")?;
-    let files = files(options).map_err(|error| format!("{}: {error}", options.folder.display()))?;
+    let files = files(options, &Place::Anywhere)
+        .map_err(|error| format!("{}: {error}", options.folder.display()))?;
     if !Agent::install(jvmti, files, options) {
         return Err("the agent is loaded twice".to_owned());
     }
@@ -100,15 +102,15 @@ fn enable(jvmti: Jvmti) -> varid_jvmti::Result<()> {
     }
 }
 
-/// Makes the files of this process. After an exec it has others.
-pub(crate) fn files(options: &Options) -> io::Result<Files> {
+/// Makes the files of this process, and maps the tree at a place. After an exec it has others.
+pub(crate) fn files(options: &Options, place: &Place) -> io::Result<Files> {
     let pid = process::id();
     let mut number = 0_u32;
     loop {
         let path = |kind| -> PathBuf { options.folder.join(format!("{pid}.{number}.{kind}")) };
         match Tables::create(&path("tables")) {
             Ok(tables) => {
-                let made = TreeFile::create(&path("tree"), options.bytes).and_then(|tree| {
+                let made = TreeFile::create(&path("tree"), options.bytes, place).and_then(|tree| {
                     let order = match options.counted {
                         Counted::Order => Some(Order::create(&path("order"), &tree)?),
                         Counted::Calls | Counted::Blocks => None,

@@ -15,6 +15,8 @@
 //! | when does counting start | `start` |
 //! | classes that the VM does not show to agents | `hidden` |
 //! | what rewritten dex code calls in ART | `art` |
+//! | the array through which that code accesses the tree | `word_array` |
+//! | where files are mapped | `mapping` |
 //!
 //! ART has no such events on all devices: dex files are rewritten before, and the library is one of JNI there, whose functions keep the
 //! tree.
@@ -26,11 +28,13 @@ mod agent;
 pub mod art;
 mod events;
 mod hidden;
+mod mapping;
 mod options;
 pub mod order;
 pub mod record;
 mod start;
 mod tables;
 mod tree_file;
+mod word_array;
 
 pub use options::{Options, OptionsError};

@@ -174,12 +174,14 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapping::Place;
 
     #[test]
     fn events_are_lost_when_there_is_no_room_for_a_chunk() {
         let path = std::env::temp_dir().join(format!("varid-order-{}", std::process::id()));
         // The chunk for lost events, and two others.
-        let tree = TreeFile::create(&path.with_extension("tree"), 3 << 14).unwrap();
+        let tree =
+            TreeFile::create(&path.with_extension("tree"), 3 << 14, &Place::Anywhere).unwrap();
         let order = Order::create(&path, &tree).unwrap();
         let [one, other] = [7, 8].map(|root| order.renew(&tree, root, None));
         assert_eq!(

@@ -9,7 +9,7 @@ use std::{
     io,
     os::fd::AsRawFd,
     path::Path,
-    ptr::{self, NonNull},
+    ptr::NonNull,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -18,8 +18,7 @@ use varid_instrument::{
     runtime::order,
 };
 
-/// The bytes of a root: slot 0, and a node without counters.
-const ROOT_BYTES: u64 = node::WORD * (1 + node::WORDS as u64);
+use crate::mapping::{Place, map};
 
 /// The root of a thread, by addresses of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +52,7 @@ unsafe impl Sync for TreeFile {}
 impl TreeFile {
     /// Makes the file and maps it. Its arena has `bytes` bytes, or less if the disk has no room for it: a page without room would end the
     /// VM when it is written.
-    pub(crate) fn create(path: &Path, bytes: u64) -> io::Result<Self> {
+    pub(crate) fn create(path: &Path, bytes: u64, place: &Place) -> io::Result<Self> {
         let too_large = || io::Error::from(io::ErrorKind::InvalidInput);
         let length = bytes.checked_add(node::HEADER).ok_or_else(too_large)?;
         let file = OpenOptions::new()
@@ -64,21 +63,7 @@ impl TreeFile {
         let length = reserve(&file, length)?;
         let bytes = length.saturating_sub(node::HEADER);
         let length = usize::try_from(length).map_err(|_| too_large())?;
-        // SAFETY: a new mapping of a file that is open replaces no other one.
-        let base = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_NORESERVE,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast()).ok_or_else(too_large)?;
+        let base = map(place, length, Some(&file))?;
         let tree = Self { base, length };
         let start = tree.address();
         for (offset, value) in [
@@ -108,6 +93,13 @@ impl TreeFile {
         is_word.then(|| unsafe { &*self.base.as_ptr().add(offset).cast() })
     }
 
+    /// Returns all words of the file.
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        let count = self.length.checked_div(size_of::<AtomicU64>()).unwrap_or(0);
+        // SAFETY: the mapping has these words, is aligned to a page, and lasts as long as the process. All access is by atomic words.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().cast(), count) }
+    }
+
     /// Takes so many bytes of the arena, which are zero. Returns their offset in the file. None if there is no room.
     pub(crate) fn allocate(&self, bytes: u64) -> Option<u64> {
         let arena = (self.length as u64).checked_sub(node::HEADER)?;
@@ -117,9 +109,10 @@ impl TreeFile {
         node::HEADER.checked_add(taken.ok()?)
     }
 
-    /// Adds a root for the thread with this number. None if there is no room.
-    pub(crate) fn add_root(&self, tid: u32) -> Option<Root> {
-        let slot = self.allocate(ROOT_BYTES)?;
+    /// Adds a root for the thread with this number: slot 0, and `words` words from the root upwards. None if there is no room.
+    pub(crate) fn add_root(&self, tid: u32, words: u32) -> Option<Root> {
+        let words = u64::from(words.max(node::WORDS)).checked_add(1)?;
+        let slot = self.allocate(words.checked_mul(node::WORD)?)?;
         let root = slot.checked_add(node::WORD)?;
         let word = |offset: i64| self.word(root.checked_add_signed(offset)?);
         word(node::CALLS)?.store(tid.into(), Ordering::Relaxed);
@@ -272,7 +265,7 @@ mod tests {
     #[test]
     fn a_chunk_has_the_events_up_to_the_first_that_is_missing() {
         let path = std::env::temp_dir().join(format!("varid-chunks-{}", std::process::id()));
-        let tree = TreeFile::create(&path, 3 << 14).unwrap();
+        let tree = TreeFile::create(&path, 3 << 14, &Place::Anywhere).unwrap();
         std::fs::remove_file(&path).unwrap();
         let chunks: Vec<_> = std::iter::from_fn(|| tree.add_chunk()).collect();
         assert_eq!(chunks.len(), 3);
@@ -295,12 +288,12 @@ mod tests {
     #[test]
     fn roots_are_linked_and_end_where_the_arena_does() {
         let folder = std::env::temp_dir().join(format!("varid-tree-{}", std::process::id()));
-        let tree = TreeFile::create(&folder, 256).unwrap();
+        let tree = TreeFile::create(&folder, 256, &Place::Anywhere).unwrap();
         std::fs::remove_file(&folder).unwrap();
         let value = |offset| tree.word(offset).unwrap().load(Ordering::Relaxed);
         assert_eq!(value(header::ADDRESS), tree.address());
         let roots: Vec<u64> = (1..)
-            .map_while(|tid| tree.add_root(tid))
+            .map_while(|tid| tree.add_root(tid, node::WORDS))
             .map(|root| root.node)
             .collect();
         assert_eq!(roots.len(), 6);

@@ -7,7 +7,7 @@ use varid_instrument::{Body, Counted, MethodNumber, MethodReference, MethodTable
 use crate::code::{self, MethodCode, NewCode, Shorty};
 use crate::error::{NotRewritten, Result, invalid};
 use crate::file::{ClassData, ClassDef, Header, MemberMethod, MethodId, NO_INDEX, Order, Pools};
-use crate::runtime::{Runtime, RuntimeMethods};
+use crate::runtime::{Runtime, RuntimeMembers};
 
 /// Access flags.
 pub(crate) mod access {
@@ -72,7 +72,7 @@ pub fn rewrite(
     let order = pools.sort()?;
     let file = File {
         header,
-        runtime_methods: runtime.methods(&order)?,
+        members: runtime.members(&order)?,
         pools,
         order,
         runtime,
@@ -95,7 +95,8 @@ pub(crate) struct File<'d> {
     pub(crate) pools: Pools<'d>,
     pub(crate) order: Order,
     pub(crate) runtime: Runtime,
-    pub(crate) runtime_methods: RuntimeMethods,
+    /// The members of the runtime class.
+    pub(crate) members: RuntimeMembers,
     /// The most bytes that the new file may have.
     pub(crate) limit: usize,
 }
@@ -270,7 +271,7 @@ impl NewClass {
                 data: file.header.data,
                 offset: member.code,
                 order: &file.order,
-                runtime: &file.runtime_methods,
+                runtime: &file.members,
                 counted,
                 number: number.get(),
                 arguments: &arguments,

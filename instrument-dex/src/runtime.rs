@@ -1,45 +1,40 @@
-//! The class that the rewritten code calls: native methods, which keep the tree.
+//! The class that the rewritten code refers to: an array with the tree, and native methods for what is rare.
 //!
-//! | method | when it is called |
+//! | member | what it is |
 //! |---|---|
-//! | `static int enter(int method, int shape)` | at the entry of a method. Returns its node |
-//! | `static void at(int node, int slot)` | before what calls: slot 0 is for calls by the VM, slot `k + 1` for call site `k` |
-//! | `static void count(int node, int counter)` | in a block with a counter |
-//! | `static void caught(int node, int pc)` | in a handler: the instruction at `pc` has thrown. The next call is in slot 0 |
-//! | `static void leave(int node)` | before a return. The next call is in the slot of the node |
-//! | `static void abandon(int node, int pc)` | where an exception leaves the method: `caught` and `leave` |
+//! | `static long[] words` | the words of the tree, and others. It is set before rewritten code runs |
+//! | `static int enter(int method, int shape)` | called at the entry of a method. Returns its frame |
+//! | `static void caught(int frame, int pc)` | called in a handler: the instruction at `pc` has thrown. The next call is in slot 0 |
+//! | `static void thrown(int frame, int pc)` | called where an exception leaves the method, which is marked as left: the instruction at `pc` has thrown |
 //!
-//! A node is the number of its word in the tree's file; 0 or less if the call is not recorded. A shape is the number of slots, in the high
-//! 16 bits, and the words from the node upwards, in the low ones.
+//! A frame is the index of the node's [frame](varid_instrument::node::frame) in `words`. A shape is the number of slots, in the high 16 bits,
+//! and the words from the node upwards, in the low ones.
 
 use crate::error::{NotRewritten, Result};
-use crate::file::{MethodId, Order, Pools};
+use crate::file::{FieldId, MethodId, Order, Pools};
 
 /// The descriptor of the class.
 pub const CLASS: &str = "Lvarid/Tree;";
+/// The field with the array.
+const WORDS: (&str, &str) = ("words", "[J");
 
-/// The annotation of all methods: ART calls them without the transition that would let it collect garbage meanwhile.
-const FAST: &str = "Ldalvik/annotation/optimization/FastNative;";
+/// The annotation of all methods: ART calls them like functions, without an environment, a class, and the transition that would let it
+/// collect garbage meanwhile. A VM that does not know it passes the environment and the class.
+const CRITICAL: &str = "Ldalvik/annotation/optimization/CriticalNative;";
 
 /// A method of the class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Enter,
-    At,
-    Count,
     Caught,
-    Leave,
-    Abandon,
+    Thrown,
 }
 
-/// All methods, by their place in [`Call`].
-const METHODS: [(Call, &str, Shape); 6] = [
+/// All methods.
+const METHODS: [(Call, &str, Shape); 3] = [
     (Call::Enter, "enter", Shape::TwoToInt),
-    (Call::At, "at", Shape::Two),
-    (Call::Count, "count", Shape::Two),
     (Call::Caught, "caught", Shape::Two),
-    (Call::Leave, "leave", Shape::One),
-    (Call::Abandon, "abandon", Shape::Two),
+    (Call::Thrown, "thrown", Shape::Two),
 ];
 
 /// The prototypes of the methods.
@@ -47,38 +42,44 @@ const METHODS: [(Call, &str, Shape); 6] = [
 enum Shape {
     TwoToInt,
     Two,
-    One,
 }
 
-/// The class and its methods, among the items of a file.
+/// The class and its members, among the items of a file.
 #[derive(Debug)]
 pub(crate) struct Runtime {
     pub(crate) class: u32,
     pub(crate) superclass: u32,
     /// The type of the methods' annotation.
     pub(crate) annotation: u32,
+    words: u32,
     methods: Vec<(Call, u32)>,
 }
 
-/// The new indices of the methods.
+/// The new indices of the members.
 #[derive(Debug)]
-pub(crate) struct RuntimeMethods(Vec<(Call, u16)>);
+pub(crate) struct RuntimeMembers {
+    /// The field with the array.
+    pub(crate) words: u16,
+    methods: Vec<(Call, u16)>,
+}
 
 impl Runtime {
-    /// Adds the class and its methods to the items of a file.
+    /// Adds the class and its members to the items of a file.
     pub(crate) fn add(pools: &mut Pools<'_>) -> Result<Self> {
         if pools.has_type(CLASS) {
             return Err(NotRewritten::IsRewritten);
         }
         let class = pools.add_type(CLASS);
         let superclass = pools.add_type("Ljava/lang/Object;");
-        let annotation = pools.add_type(FAST);
+        let annotation = pools.add_type(CRITICAL);
+        let kind = pools.add_type(WORDS.1);
+        let name = pools.add_string(WORDS.0);
+        let words = pools.add_field(FieldId { class, kind, name });
         let mut methods = Vec::new();
         for (call, name, shape) in METHODS {
             let proto = match shape {
                 Shape::TwoToInt => pools.add_proto("III", "I", &["I", "I"]),
                 Shape::Two => pools.add_proto("VII", "V", &["I", "I"]),
-                Shape::One => pools.add_proto("VI", "V", &["I"]),
             };
             let name = pools.add_string(name);
             methods.push((call, pools.add_method(MethodId { class, proto, name })));
@@ -87,31 +88,36 @@ impl Runtime {
             class,
             superclass,
             annotation,
+            words,
             methods,
         })
     }
 
-    /// Returns the new indices of the methods.
-    pub(crate) fn methods(&self, order: &Order) -> Result<RuntimeMethods> {
+    /// Returns the new indices of the members.
+    pub(crate) fn members(&self, order: &Order) -> Result<RuntimeMembers> {
         let methods = self.methods.iter().map(|(call, old)| {
             let new = u16::try_from(order.methods.get(*old, 0)?);
             Ok((*call, new.map_err(|_| NotRewritten::Full("methods"))?))
         });
-        Ok(RuntimeMethods(methods.collect::<Result<_>>()?))
+        let words = u16::try_from(order.fields.get(self.words, 0)?);
+        Ok(RuntimeMembers {
+            words: words.map_err(|_| NotRewritten::Full("fields"))?,
+            methods: methods.collect::<Result<_>>()?,
+        })
     }
 }
 
-impl RuntimeMethods {
+impl RuntimeMembers {
     /// Returns the index of a method.
-    pub(crate) fn index(&self, call: Call) -> u16 {
-        let mut methods = self.0.iter();
+    pub(crate) fn method(&self, call: Call) -> u16 {
+        let mut methods = self.methods.iter();
         let found = methods.find(|(known, _)| *known == call);
         found.map_or(0, |(_, index)| *index)
     }
 
-    /// Returns all indices, ascending.
-    pub(crate) fn ascending(&self) -> Vec<u16> {
-        let mut all: Vec<u16> = self.0.iter().map(|(_, index)| *index).collect();
+    /// Returns the indices of all methods, ascending.
+    pub(crate) fn methods(&self) -> Vec<u16> {
+        let mut all: Vec<u16> = self.methods.iter().map(|(_, index)| *index).collect();
         all.sort_unstable();
         all
     }

@@ -51,7 +51,7 @@ fn a_rewritten_file_has_all_methods_with_their_lines_and_the_runtime_class() {
             let mut found = methods(&new.bytes);
             found.retain(|(name, _)| !name.starts_with("varid.Tree."));
             assert_eq!(found, methods(dex));
-            assert_eq!(methods(&new.bytes).len(), found.len() + 6);
+            assert_eq!(methods(&new.bytes).len(), found.len() + 3);
             let of_classes = new.classes.iter().map(|class| class.methods.len());
             assert_eq!(of_classes.sum::<usize>(), found.len());
         }

@@ -48,7 +48,7 @@ impl File<'_> {
         let annotated = match has_runtime {
             true => Some(Annotated {
                 annotation: order.types.get(self.runtime.annotation, 0)?,
-                methods: self.runtime_methods.ascending(),
+                methods: self.members.methods(),
             }),
             false => None,
         };
@@ -262,11 +262,13 @@ impl File<'_> {
         if has_runtime {
             offsets.push(out.at()?);
             written = written.saturating_add(1);
-            let methods = self.runtime_methods.ascending();
+            let methods = self.members.methods();
             let count = u32::try_from(methods.len()).unwrap_or(u32::MAX);
-            for count in [0, 0, count, 0] {
+            for count in [1, 0, count, 0] {
                 out.uleb(count);
             }
+            out.uleb(self.members.words.into());
+            out.uleb(access::PUBLIC | access::STATIC);
             let mut last = 0;
             for index in methods {
                 out.uleb(u32::from(index).saturating_sub(last));

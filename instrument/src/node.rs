@@ -89,6 +89,24 @@ pub const fn counter(counter: u32) -> i64 {
     (counter as i64).saturating_mul(8).saturating_add(COUNTERS)
 }
 
+/// The words of a node that rewritten dex code accesses by itself: its frame. They are the first ones of its counters, and a node has them, and
+/// the word for aborts, even if blocks are not counted. A method is executed at most once at a time in its context, so the node has room for
+/// what belongs to the execution.
+///
+/// The code knows the frame by the index of its first word in an array of the VM.
+pub mod frame {
+    /// Words of a node from its address upwards to its frame.
+    pub const DISTANCE: u32 = super::WORDS + 1;
+    /// The word that says where the next call is recorded: the number of a slot, or [`LEFT`].
+    pub const SLOT: u16 = 0;
+    /// The word with the index of the caller's frame.
+    pub const CALLER: u16 = 1;
+    /// The number of the first word, and of the first counter, that is one of a block.
+    pub const COUNTERS: u16 = 2;
+    /// The value of the first word if the execution has ended: the next call is recorded in the caller.
+    pub const LEFT: i64 = -1;
+}
+
 /// Byte offsets of an abort record's words.
 pub mod abort {
     /// The bci at which the exception left its block.

@@ -9,7 +9,7 @@ use crate::{
     capability::Capabilities,
     error::{JvmtiError, Result},
     event::{Callbacks, Event},
-    jni::{Handle, JniFunction},
+    jni::{Handle, Jni, JniFunction},
     table::{RawTable, function},
 };
 
@@ -33,13 +33,15 @@ mod number {
 const GET_ENV: usize = 6;
 /// The version of JVMTI that is asked for: 11, which JDK 11 and later have.
 const VERSION: i32 = 0x300b_0000;
+/// The version of JNI that is asked for: 1.6.
+const JNI_VERSION: i32 = 0x0001_0006;
 
 /// A VM as it loads an agent.
 #[derive(Debug, Clone, Copy)]
 pub struct JavaVm(RawTable);
 
 impl JavaVm {
-    /// Makes a VM of the pointer that `Agent_OnLoad` receives.
+    /// Makes a VM of the pointer that `Agent_OnLoad` or `JNI_OnLoad` receives.
     ///
     /// # Safety
     ///
@@ -52,12 +54,24 @@ impl JavaVm {
     /// Returns a new JVMTI environment. None if the VM does not have this version.
     #[must_use]
     pub fn jvmti(self) -> Option<Jvmti> {
+        self.environment(VERSION).map(Jvmti)
+    }
+
+    /// Returns the JNI environment of this thread. None if the VM does not know the thread.
+    #[must_use]
+    pub fn jni(self) -> Option<Jni> {
+        let environment = self.environment(JNI_VERSION)?;
+        // SAFETY: the VM has given it to this thread.
+        unsafe { Jni::new(environment) }
+    }
+
+    fn environment(self, version: i32) -> Option<RawTable> {
         type GetEnv = unsafe extern "system" fn(RawTable, *mut RawTable, i32) -> i32;
         let mut environment = ptr::null_mut();
         // SAFETY: `new` was given a valid VM, and the result has room for a pointer.
         let code =
-            unsafe { function::<GetEnv>(self.0, GET_ENV)(self.0, &raw mut environment, VERSION) };
-        (code == 0 && !environment.is_null()).then_some(Jvmti(environment))
+            unsafe { function::<GetEnv>(self.0, GET_ENV)(self.0, &raw mut environment, version) };
+        (code == 0 && !environment.is_null()).then_some(environment)
     }
 }
 

@@ -25,10 +25,18 @@ mod number {
     pub const SET_LONG_FIELD: usize = 110;
     pub const GET_STATIC_METHOD_ID: usize = 113;
     pub const CALL_STATIC_VOID_METHOD_A: usize = 143;
+    pub const CALL_STATIC_INT_METHOD_A: usize = 131;
+    pub const GET_STATIC_FIELD_ID: usize = 144;
+    pub const SET_STATIC_OBJECT_FIELD: usize = 154;
     pub const GET_ARRAY_LENGTH: usize = 171;
     pub const NEW_BYTE_ARRAY: usize = 176;
+    pub const NEW_LONG_ARRAY: usize = 180;
     pub const GET_BYTE_ARRAY_REGION: usize = 200;
+    pub const GET_LONG_ARRAY_REGION: usize = 204;
     pub const SET_BYTE_ARRAY_REGION: usize = 208;
+    pub const REGISTER_NATIVES: usize = 215;
+    pub const GET_PRIMITIVE_ARRAY_CRITICAL: usize = 222;
+    pub const RELEASE_PRIMITIVE_ARRAY_CRITICAL: usize = 223;
     pub const EXCEPTION_CHECK: usize = 228;
 }
 
@@ -45,6 +53,31 @@ pub enum JniFunction {
 /// Finds a method of a class by its name and its descriptor, both in modified UTF-8. It initialises the class.
 pub type GetMethodId =
     unsafe extern "system" fn(RawJni, *mut c_void, *const c_char, *const c_char) -> *mut c_void;
+
+/// A native method and its function: `JNINativeMethod`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct NativeMethod {
+    name: *const c_char,
+    descriptor: *const c_char,
+    function: *const c_void,
+}
+
+impl NativeMethod {
+    /// Names a method, its descriptor, and the function.
+    #[must_use]
+    pub const fn new(
+        name: &'static CStr,
+        descriptor: &'static CStr,
+        function: *const c_void,
+    ) -> Self {
+        Self {
+            name: name.as_ptr(),
+            descriptor: descriptor.as_ptr(),
+            function,
+        }
+    }
+}
 
 /// A handle of an object. It is valid in the thread and the call that got it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +164,7 @@ impl Jni {
         Handle::new(class)
     }
 
-    /// Finds a class of the boot loader. None if there is none; the exception is cleared.
+    /// Finds a class of the loader whose native method calls it, or of the boot loader. None if there is none; the exception is cleared.
     #[must_use]
     pub fn find_class(self, name: &CStr) -> Option<Handle> {
         type Find = unsafe extern "system" fn(RawJni, *const c_char) -> *mut c_void;
@@ -188,6 +221,58 @@ impl Jni {
         !self.clear_exception()
     }
 
+    /// Calls a static method of a class that takes two `int` and returns one. None if there is no such one, or it throws; the exception is
+    /// cleared.
+    ///
+    /// # Safety
+    ///
+    /// `class` is a handle of a class, valid in this thread.
+    #[must_use]
+    pub unsafe fn call_static_int(
+        self,
+        class: Handle,
+        name: &CStr,
+        arguments: [i32; 2],
+    ) -> Option<i32> {
+        type Call = unsafe extern "system" fn(RawJni, *mut c_void, *mut c_void, *const i64) -> i32;
+        // SAFETY: the environment is this thread's, the caller promises the class, and the texts end with a zero.
+        let method = unsafe {
+            let find = function::<GetMethodId>(self.0, number::GET_STATIC_METHOD_ID);
+            find(self.0, class.as_raw(), name.as_ptr(), c"(II)I".as_ptr())
+        };
+        if self.clear_exception() || method.is_null() {
+            return None;
+        }
+        // A `jvalue` is a union of 8 bytes, whose first ones are the `int`.
+        let arguments = arguments.map(|value| i64::from(value.cast_unsigned()).to_le());
+        // SAFETY: as above; the method is the class's, and takes these arguments.
+        let result = unsafe {
+            let call = function::<Call>(self.0, number::CALL_STATIC_INT_METHOD_A);
+            call(self.0, class.as_raw(), method, arguments.as_ptr())
+        };
+        (!self.clear_exception()).then_some(result)
+    }
+
+    /// Binds native methods of a class to functions. Returns false if the class has no such ones; the exception is cleared.
+    ///
+    /// # Safety
+    ///
+    /// `class` is a handle of a class, valid in this thread, and the functions have the types of the methods.
+    #[must_use]
+    pub unsafe fn register_natives(self, class: Handle, methods: &[NativeMethod]) -> bool {
+        type Register =
+            unsafe extern "system" fn(RawJni, *mut c_void, *const NativeMethod, i32) -> i32;
+        let Ok(count) = i32::try_from(methods.len()) else {
+            return false;
+        };
+        // SAFETY: the environment is this thread's, and the caller promises the class and the functions.
+        let code = unsafe {
+            let register = function::<Register>(self.0, number::REGISTER_NATIVES);
+            register(self.0, class.as_raw(), methods.as_ptr(), count)
+        };
+        !self.clear_exception() && code == 0
+    }
+
     /// Makes an object without calling a constructor. None if there is no memory; the exception is cleared.
     ///
     /// # Safety
@@ -230,11 +315,9 @@ impl Jni {
     /// `array` is a handle of a byte array, valid in this thread.
     #[must_use]
     pub unsafe fn array_bytes(self, array: Handle, start: i32, length: i32) -> Option<Vec<u8>> {
-        type Length = unsafe extern "system" fn(RawJni, *mut c_void) -> i32;
         type Get = unsafe extern "system" fn(RawJni, *mut c_void, i32, i32, *mut u8);
-        // SAFETY: the environment is this thread's, and the caller promises the array.
-        let all =
-            unsafe { function::<Length>(self.0, number::GET_ARRAY_LENGTH)(self.0, array.as_raw()) };
+        // SAFETY: the caller promises the array.
+        let all = unsafe { self.array_length(array) };
         let fits = start.checked_add(length).is_some_and(|end| end <= all);
         if start < 0 || length < 0 || !fits {
             return None;
@@ -264,6 +347,104 @@ impl Jni {
             set(self.0, array.as_raw(), 0, length, bytes.as_ptr());
         }
         Some(array)
+    }
+
+    /// Makes an array of `long`, all 0. None if there is no memory; the exception is cleared.
+    #[must_use]
+    pub fn new_long_array(self, length: i32) -> Option<Handle> {
+        type New = unsafe extern "system" fn(RawJni, i32) -> *mut c_void;
+        // SAFETY: the environment is this thread's.
+        let array = unsafe { function::<New>(self.0, number::NEW_LONG_ARRAY)(self.0, length) };
+        self.clear_exception();
+        Handle::new(array)
+    }
+
+    /// Returns the length of an array.
+    ///
+    /// # Safety
+    ///
+    /// `array` is a handle of an array, valid in this thread.
+    #[must_use]
+    pub unsafe fn array_length(self, array: Handle) -> i32 {
+        type Length = unsafe extern "system" fn(RawJni, *mut c_void) -> i32;
+        // SAFETY: the environment is this thread's, and the caller promises the array.
+        unsafe { function::<Length>(self.0, number::GET_ARRAY_LENGTH)(self.0, array.as_raw()) }
+    }
+
+    /// Returns an element of an array of `long`. None if the array has no such one; the exception is cleared.
+    ///
+    /// # Safety
+    ///
+    /// `array` is a handle of an array of `long`, valid in this thread.
+    #[must_use]
+    pub unsafe fn long_element(self, array: Handle, index: i32) -> Option<i64> {
+        type Get = unsafe extern "system" fn(RawJni, *mut c_void, i32, i32, *mut i64);
+        let mut value = 0;
+        // SAFETY: the environment is this thread's, the caller promises the array, and the value has room for one element.
+        unsafe {
+            let get = function::<Get>(self.0, number::GET_LONG_ARRAY_REGION);
+            get(self.0, array.as_raw(), index, 1, &raw mut value);
+        }
+        (!self.clear_exception()).then_some(value)
+    }
+
+    /// Returns the address of the elements of an array. None if the VM has copied them.
+    ///
+    /// # Safety
+    ///
+    /// `array` is a handle of an array of a primitive type, valid in this thread.
+    #[must_use]
+    pub unsafe fn elements_address(self, array: Handle) -> Option<NonNull<c_void>> {
+        type Get = unsafe extern "system" fn(RawJni, *mut c_void, *mut u8) -> *mut c_void;
+        type Release = unsafe extern "system" fn(RawJni, *mut c_void, *mut c_void, i32);
+        let mut is_copy = 0;
+        // SAFETY: the environment is this thread's, and the caller promises the array. Nothing happens until the elements are released.
+        let address = unsafe {
+            let get = function::<Get>(self.0, number::GET_PRIMITIVE_ARRAY_CRITICAL);
+            let address = get(self.0, array.as_raw(), &raw mut is_copy);
+            if !address.is_null() {
+                let release = function::<Release>(self.0, number::RELEASE_PRIMITIVE_ARRAY_CRITICAL);
+                release(self.0, array.as_raw(), address, 0);
+            }
+            address
+        };
+        NonNull::new(address).filter(|_| is_copy == 0)
+    }
+
+    /// Sets a static field of a class to an object. Returns false if there is no such field; the exception is cleared.
+    ///
+    /// # Safety
+    ///
+    /// `class` is a handle of a class and `value` one of an object of the field's type, both valid in this thread.
+    #[must_use]
+    pub unsafe fn set_static_object(
+        self,
+        class: Handle,
+        name: &CStr,
+        descriptor: &CStr,
+        value: Handle,
+    ) -> bool {
+        type Find = unsafe extern "system" fn(
+            RawJni,
+            *mut c_void,
+            *const c_char,
+            *const c_char,
+        ) -> *mut c_void;
+        type Set = unsafe extern "system" fn(RawJni, *mut c_void, *mut c_void, *mut c_void);
+        // SAFETY: the environment is this thread's, the caller promises the class, and the texts end with a zero.
+        let field = unsafe {
+            let find = function::<Find>(self.0, number::GET_STATIC_FIELD_ID);
+            find(self.0, class.as_raw(), name.as_ptr(), descriptor.as_ptr())
+        };
+        if self.clear_exception() || field.is_null() {
+            return false;
+        }
+        // SAFETY: as above; the field is the class's, and the caller promises the type of the value.
+        unsafe {
+            let set = function::<Set>(self.0, number::SET_STATIC_OBJECT_FIELD);
+            set(self.0, class.as_raw(), field, value.as_raw());
+        }
+        true
     }
 
     /// Returns the value of a `long` field of an object.

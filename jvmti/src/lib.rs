@@ -26,5 +26,5 @@ pub use capability::{Capabilities, Capability};
 pub use environment::{JavaVm, Jvmti, ThreadInfo};
 pub use error::{JvmtiError, Result};
 pub use event::{Callbacks, ClassFileLoadHook, Event, NativeMethodBind, ThreadEvent, VmStart};
-pub use jni::{FieldId, GetMethodId, GlobalHandle, Handle, Jni, JniFunction, RawJni};
+pub use jni::{FieldId, GetMethodId, GlobalHandle, Handle, Jni, JniFunction, NativeMethod, RawJni};
 pub use table::RawTable;

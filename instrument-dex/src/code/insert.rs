@@ -2,20 +2,20 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | entry | the arguments are moved down to their registers; `node = enter(method, shape)` |
-//! | block | `count(node, counter)` |
-//! | call | `at(node, slot)` before it |
-//! | an instruction for which the VM may load or initialize a class, behind a call | `at(node, 0)` before it |
+//! | entry | the arguments are moved down to their registers; `words` is loaded; `frame = enter(method, shape)` |
+//! | block | `words[frame + counter] += 1` |
+//! | call | `words[frame] = slot` before it |
+//! | an instruction for which the VM may load or initialize a class, behind a call | `words[frame] = 0` before it |
 //! | an instruction that may throw | its code unit is in the scratch register |
-//! | handler | `caught(node, code unit)` behind its `move-exception`, or in a stub if it has none |
-//! | return | `leave(node)` |
-//! | an exception that no handler of the method catches | `abandon(node, code unit)` in a stub, which throws it again |
+//! | handler | `caught(frame, code unit)` behind its `move-exception`, or in a stub if it has none |
+//! | return | `words[frame] = LEFT` |
+//! | an exception that no handler of the method catches | `words[frame] = LEFT` and `thrown(frame, code unit)` in a stub, which throws it again |
 //!
-//! All calls of the runtime may throw in the eyes of the verifier. While a monitor is held, an instruction that may throw must have a handler
+//! Accesses to arrays and calls of the runtime may throw in the eyes of the verifier. While a monitor is held, an instruction that may throw must have a handler
 //! for all exceptions, which all its throwing instructions reach with the same monitors: so what is inserted has the handlers of the
 //! instruction that follows if that may throw, else those of no original code, and waits for such an instruction while a monitor is held.
 
-use varid_instrument::Counted;
+use varid_instrument::{Counted, node::frame};
 use varid_symbolizer::dex::Index;
 
 use super::assembler::{Assembled, Assembler, Cover, Label, halves};
@@ -24,10 +24,10 @@ use super::instruction::{Instruction, Operand, opcode};
 use super::item::{CodeItem, Handlers};
 use crate::error::{Result, invalid};
 use crate::file::Order;
-use crate::runtime::{Call, RuntimeMethods};
+use crate::runtime::{Call, RuntimeMembers};
 
 /// The registers that are added.
-pub(crate) const ADDED_REGISTERS: u16 = 3;
+pub(crate) const ADDED_REGISTERS: u16 = 7;
 /// The most registers that the forms of inserted instructions reach.
 pub(crate) const MAX_REGISTERS: u16 = 256;
 
@@ -35,7 +35,7 @@ pub(crate) const MAX_REGISTERS: u16 = 256;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counting<'m> {
     pub(crate) counted: Counted,
-    pub(crate) methods: &'m RuntimeMethods,
+    pub(crate) runtime: &'m RuntimeMembers,
     /// The method's number.
     pub(crate) number: u32,
     /// The size of its node, as `enter` takes it.
@@ -120,16 +120,28 @@ struct Writer<'m> {
 }
 
 impl Writer<'_> {
-    fn node(&self) -> u16 {
+    fn frame(&self) -> u16 {
         self.method.item.registers
     }
 
+    /// An `int`: an argument behind the frame, an index, or the code unit of an instruction that may throw.
     fn scratch(&self) -> u16 {
-        self.node().saturating_add(1)
+        self.frame().saturating_add(1)
     }
 
-    fn exception(&self) -> u16 {
-        self.node().saturating_add(2)
+    /// The array.
+    fn words(&self) -> u16 {
+        self.frame().saturating_add(2)
+    }
+
+    /// A `long`: what is put into the array.
+    fn value(&self) -> u16 {
+        self.frame().saturating_add(3)
+    }
+
+    /// The `long` 1, if blocks are counted; in the stub that leaves the method, the exception.
+    fn one(&self) -> u16 {
+        self.frame().saturating_add(5)
     }
 
     fn entry(&mut self) {
@@ -148,11 +160,19 @@ impl Writer<'_> {
             self.code.units(vec![first(code, to), from], None);
             to = to.saturating_add(words);
         }
-        self.constant(self.node(), counting.number);
+        let load = vec![
+            first(opcode::SGET_OBJECT, self.words()),
+            counting.runtime.words,
+        ];
+        self.code.units(load, Some(Cover::NONE));
+        self.constant(self.frame(), counting.number);
         self.constant(self.scratch(), counting.shape);
-        self.call(Call::Enter, 2, Cover::NONE);
-        let result = first(opcode::MOVE_RESULT, self.node());
+        self.call(Call::Enter, Cover::NONE);
+        let result = first(opcode::MOVE_RESULT, self.frame());
         self.code.units(vec![result], None);
+        if self.counts_blocks() {
+            self.wide_constant(self.one(), 1);
+        }
     }
 
     /// Copies an instruction, with what is inserted before and behind it.
@@ -203,7 +223,7 @@ impl Writer<'_> {
             self.constant(self.scratch(), instruction.pc);
         }
         if instruction.is_return() {
-            self.call(Call::Leave, 1, cover);
+            self.set_slot(frame::LEFT, cover);
         }
     }
 
@@ -266,19 +286,63 @@ impl Writer<'_> {
     }
 
     fn insert(&mut self, insertion: Insertion, cover: Cover) {
-        let (call, argument) = match insertion {
-            Insertion::Count(counter) => (Call::Count, Some(counter.into())),
-            Insertion::At(slot) => (Call::At, Some(slot)),
-            // Without blocks, the scratch register has no code unit.
-            Insertion::Caught => match self.counts_blocks() {
-                true => (Call::Caught, None),
-                false => (Call::At, Some(0)),
-            },
-        };
-        if let Some(argument) = argument {
-            self.constant(self.scratch(), argument);
+        match insertion {
+            Insertion::Count(counter) => self.count(counter, cover),
+            Insertion::At(slot) => self.set_slot(slot.into(), cover),
+            // Without blocks, the scratch register has another number, which is not used.
+            Insertion::Caught => self.call(Call::Caught, cover),
         }
-        self.call(call, 2, cover);
+    }
+
+    /// Adds one to a counter.
+    fn count(&mut self, counter: u16, cover: Cover) {
+        let (index, value) = (self.scratch(), self.value());
+        match i8::try_from(counter) {
+            Ok(distance) => {
+                let operands = pair(self.frame(), distance.cast_unsigned().into());
+                let add = vec![first(opcode::ADD_INT_LIT8, index), operands];
+                self.code.units(add, None);
+            }
+            Err(_) => {
+                self.constant(index, counter.into());
+                let add = vec![first(opcode::ADD_INT, index), pair(self.frame(), index)];
+                self.code.units(add, None);
+            }
+        }
+        let place = pair(self.words(), index);
+        let get = vec![first(opcode::AGET_WIDE, value), place];
+        self.code.units(get, Some(cover));
+        let add = vec![first(opcode::ADD_LONG, value), pair(value, self.one())];
+        self.code.units(add, None);
+        let put = vec![first(opcode::APUT_WIDE, value), place];
+        self.code.units(put, Some(cover));
+    }
+
+    /// Sets the slot of the next call.
+    fn set_slot(&mut self, slot: i64, cover: Cover) {
+        let value = self.value();
+        self.wide_constant(value, slot);
+        let put = vec![
+            first(opcode::APUT_WIDE, value),
+            pair(self.words(), self.frame()),
+        ];
+        self.code.units(put, Some(cover));
+    }
+
+    /// Sets a `long` whose value has 32 bits at most.
+    fn wide_constant(&mut self, register: u16, value: i64) {
+        let units = match i16::try_from(value) {
+            Ok(value) => vec![
+                first(opcode::CONST_WIDE_16, register),
+                value.cast_unsigned(),
+            ],
+            Err(_) => {
+                let value = i32::try_from(value).unwrap_or(i32::MAX);
+                let [low, high] = halves(value.cast_unsigned());
+                vec![first(opcode::CONST_WIDE_32, register), low, high]
+            }
+        };
+        self.code.units(units, None);
     }
 
     fn counts_blocks(&self) -> bool {
@@ -297,15 +361,15 @@ impl Writer<'_> {
         self.code.units(units, None);
     }
 
-    /// Calls the runtime with the node's register, and the one behind it if there are two arguments.
-    fn call(&mut self, call: Call, arguments: u16, cover: Cover) {
+    /// Calls the runtime with the registers of the frame and of the scratch.
+    fn call(&mut self, call: Call, cover: Cover) {
         let Some(counting) = self.counting else {
             return;
         };
         let units = vec![
-            first(opcode::INVOKE_STATIC_RANGE, arguments),
-            counting.methods.index(call),
-            self.node(),
+            first(opcode::INVOKE_STATIC_RANGE, 2),
+            counting.runtime.method(call),
+            self.frame(),
         ];
         self.code.units(units, Some(cover));
     }
@@ -422,13 +486,12 @@ impl Writer<'_> {
         self.counting?;
         let label = self.code.label();
         self.code.place(label);
-        let exception = self.exception();
+        let exception = self.one();
         self.code
             .units(vec![first(opcode::MOVE_EXCEPTION, exception)], None);
-        match self.counts_blocks() {
-            true => self.call(Call::Abandon, 2, Cover::NONE),
-            false => self.call(Call::Leave, 1, Cover::NONE),
-        }
+        // The call may fail: no room on the stack.
+        self.set_slot(frame::LEFT, Cover::NONE);
+        self.call(Call::Thrown, Cover::NONE);
         self.code
             .units(vec![first(opcode::THROW, exception)], Some(Cover::NONE));
         Some(label)
@@ -439,6 +502,12 @@ impl Writer<'_> {
 fn first(code: u8, register: u16) -> u16 {
     let [low, _] = register.to_le_bytes();
     u16::from_le_bytes([code, low])
+}
+
+/// Returns the code unit of two registers, or of a register and a number, below 256.
+fn pair(low: u16, high: u16) -> u16 {
+    let ([low, _], [high, _]) = (low.to_le_bytes(), high.to_le_bytes());
+    u16::from_le_bytes([low, high])
 }
 
 #[cfg(test)]

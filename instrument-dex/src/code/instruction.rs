@@ -14,6 +14,8 @@ pub(crate) mod opcode {
     pub(crate) const MOVE_EXCEPTION: u8 = 0x0d;
     pub(crate) const CONST_16: u8 = 0x13;
     pub(crate) const CONST: u8 = 0x14;
+    pub(crate) const CONST_WIDE_16: u8 = 0x16;
+    pub(crate) const CONST_WIDE_32: u8 = 0x17;
     pub(crate) const CONST_STRING: u8 = 0x1a;
     pub(crate) const CONST_STRING_JUMBO: u8 = 0x1b;
     pub(crate) const MONITOR_ENTER: u8 = 0x1d;
@@ -24,7 +26,13 @@ pub(crate) mod opcode {
     pub(crate) const GOTO_16: u8 = 0x29;
     pub(crate) const GOTO_32: u8 = 0x2a;
     pub(crate) const PACKED_SWITCH: u8 = 0x2b;
+    pub(crate) const AGET_WIDE: u8 = 0x45;
+    pub(crate) const APUT_WIDE: u8 = 0x4c;
+    pub(crate) const SGET_OBJECT: u8 = 0x62;
     pub(crate) const INVOKE_STATIC_RANGE: u8 = 0x77;
+    pub(crate) const ADD_INT: u8 = 0x90;
+    pub(crate) const ADD_LONG: u8 = 0x9b;
+    pub(crate) const ADD_INT_LIT8: u8 = 0xd8;
 }
 
 /// The no-ops that begin a table: their high byte is not zero.

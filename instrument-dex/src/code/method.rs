@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use varid_instrument::{
-    Bci, Block, Body, Counted, Executions, Line, MethodReference, Plain, Site, node,
+    Bci, Block, Body, Counted, Executions, Line, MethodReference, Plain, Site, node::frame,
 };
 
 use super::assembler::{Cover, Label};
@@ -14,7 +14,7 @@ use super::instruction::{Instruction, decode};
 use super::item::CodeItem;
 use crate::error::{Result, invalid};
 use crate::file::{Order, put_sleb, put_uleb};
-use crate::runtime::RuntimeMethods;
+use crate::runtime::RuntimeMembers;
 
 /// The types of a method's arguments, as in a shorty: one letter for each, `L` for the instance and for all references.
 pub(crate) type Shorty = Vec<u8>;
@@ -26,7 +26,7 @@ pub(crate) struct MethodCode<'m> {
     /// The offset of its code_item.
     pub(crate) offset: u32,
     pub(crate) order: &'m Order,
-    pub(crate) runtime: &'m RuntimeMethods,
+    pub(crate) runtime: &'m RuntimeMembers,
     pub(crate) counted: Counted,
     pub(crate) number: u32,
     pub(crate) arguments: &'m [u8],
@@ -86,7 +86,7 @@ pub(crate) fn rewrite(
     let planned = plan(method, parts);
     let counting = planned.as_ref().ok().map(|plan| Counting {
         counted: method.counted,
-        methods: method.runtime,
+        runtime: method.runtime,
         number: method.number,
         shape: plan.shape,
         arguments: method.arguments,
@@ -165,8 +165,8 @@ fn plan(request: MethodCode<'_>, method: Method<'_>) -> std::result::Result<Plan
         counters: 0,
         by_leader: Vec::new(),
     };
-    let mut words = node::WORDS as usize;
     if request.counted == Counted::Blocks {
+        plan.counters = frame::COUNTERS;
         let mut last = None;
         for index in (0..instructions.len()).filter(|index| flow.is_leader(*index)) {
             let start = instructions.get(index).map_or(Bci(0), |one| place(one.pc));
@@ -187,9 +187,8 @@ fn plan(request: MethodCode<'_>, method: Method<'_>) -> std::result::Result<Plan
             last = Some((start, executions));
         }
         end_block(&mut plan.blocks, &mut last, Bci(length));
-        // The word for exceptions.
-        words = words.saturating_add(1).saturating_add(plan.counters.into());
     }
+    let words = frame::DISTANCE.saturating_add(plan.counters.max(frame::COUNTERS).into());
     let (Ok(slots), Ok(words)) = (u16::try_from(slots), u16::try_from(words)) else {
         return Err(Plain::TooLarge);
     };

@@ -13,5 +13,5 @@ pub(crate) use classes::{ClassData, ClassDef, MemberMethod, NO_INDEX};
 pub(crate) use cursor::Cursor;
 pub(crate) use header::{ENDIAN_TAG, HEADER_SIZE, Header};
 pub(crate) use output::{Kind, Output, put_sleb, put_uleb};
-pub(crate) use pools::{MethodId, Order, Pools, Remap};
+pub(crate) use pools::{FieldId, MethodId, Order, Pools, Remap};
 pub(crate) use values::{Arrays, copy_annotation};

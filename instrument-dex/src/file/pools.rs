@@ -29,11 +29,11 @@ pub(crate) struct ProtoId {
 }
 
 /// A field, by indices of types and strings.
-#[derive(Debug, Clone, Copy)]
-struct FieldId {
-    class: u32,
-    kind: u32,
-    name: u32,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FieldId {
+    pub(crate) class: u32,
+    pub(crate) kind: u32,
+    pub(crate) name: u32,
 }
 
 /// A method, by indices of types, prototypes and strings.
@@ -266,6 +266,12 @@ impl<'d> Pools<'d> {
         };
         let known = self.protos.iter().position(|known| *known == proto);
         index_of(known, &mut self.protos, || proto)
+    }
+
+    /// Adds a field, unless there is one.
+    pub(crate) fn add_field(&mut self, field: FieldId) -> u32 {
+        let known = self.fields.iter().position(|known| *known == field);
+        index_of(known, &mut self.fields, || field)
     }
 
     /// Adds a method, unless there is one.

@@ -13,6 +13,7 @@ mod steps;
 
 use anyhow::{Context, Result, ensure};
 pub(crate) use counts::{Values, ensure_equal, names, read};
+pub(crate) use killed::child_of;
 pub(crate) use programs::{CONTEXTS, skip, varid};
 use std::fs;
 use std::path::Path;

@@ -43,28 +43,34 @@ fn inserted(tries: &[(u32, u32)]) -> Inserted {
     };
     let counting = Counting {
         counted: Counted::Blocks,
-        methods: &runtime.methods(&order).unwrap(),
+        runtime: &runtime.members(&order).unwrap(),
         number: 1,
-        shape: 1 << 16 | 6,
+        shape: 1 << 16 | 8,
         arguments: &[],
-        counters: &[(0, None), (4, Some(0))],
+        counters: &[(0, None), (4, Some(2))],
     };
     insert(method, &order, Some(counting)).unwrap()
 }
 
-/// Returns the covers of the calls of the runtime before an original instruction, and behind the one before.
+/// Returns the covers of what is inserted and may throw, before an original instruction and behind the one before.
 fn covers_before(inserted: &Inserted, index: usize) -> Vec<Option<Cover>> {
+    const INSERTED: [u8; 3] = [
+        opcode::INVOKE_STATIC_RANGE,
+        opcode::AGET_WIDE,
+        opcode::APUT_WIDE,
+    ];
     let place = |index: usize| inserted.code.place(inserted.labels[index]);
-    let (start, end) = (place(index - 1) + 1, place(index + 1));
-    let calls = (start..end).filter(|at| {
-        inserted.code.units[*at as usize].to_le_bytes()[0] == opcode::INVOKE_STATIC_RANGE
-    });
+    let between = place(index - 1) + 1..place(index + 1);
     let cover = |at: u32| {
         let tries = inserted.code.tries.iter();
         let mut found = tries.filter(|(start, end, _)| (*start..*end).contains(&at));
         found.next().map(|(_, _, cover)| *cover)
     };
-    calls.map(cover).collect()
+    let instructions = decode(&inserted.code.units).unwrap();
+    let throwing = instructions
+        .into_iter()
+        .filter(|one| between.contains(&one.pc) && INSERTED.contains(&one.code));
+    throwing.map(|one| cover(one.pc)).collect()
 }
 
 #[test]
@@ -74,9 +80,9 @@ fn what_is_inserted_while_a_monitor_is_held_has_its_handlers() {
         handlers: Some(0),
         exit: false,
     };
-    // In the handler: caught and count.
-    assert_eq!(covers_before(&inserted, 5), [Some(in_monitor); 2]);
-    // Before the return: leave.
+    // In the handler: the call of the runtime, and the counter, which is read and written.
+    assert_eq!(covers_before(&inserted, 5), [Some(in_monitor); 3]);
+    // Before the return.
     let outside = Cover {
         handlers: None,
         exit: true,

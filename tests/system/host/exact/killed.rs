@@ -13,7 +13,7 @@ const KILLS: u64 = 100;
 const LONGEST: Duration = Duration::from_millis(2500);
 
 /// Returns the child of a process as soon as it has one.
-fn child_of(pid: u32) -> Result<i32> {
+pub(crate) fn child_of(pid: u32) -> Result<i32> {
     loop {
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
         if let Some(child) = children.split_whitespace().next() {

@@ -5,12 +5,13 @@
 
 use anyhow::{Context, Result, ensure};
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 use varid_recording::{NodeId, SessionReader};
 use varid_tests::{App, Code, Release, Scale, judge, printed, scale, testbed};
 
-use super::exact::{Values, ensure_equal, names};
+use super::exact::{Values, child_of, ensure_equal, names};
 
 /// Counts a command with varid, which must print `expected`.
 fn exact(session: &Path, options: &[&str], command: &[String], expected: &str) -> Result<()> {
@@ -103,10 +104,11 @@ const COUNTED: [(&str, u64, u64); 4] = [
     ("down(I)I", 8, 2 * (3 * 5 + 3)),
 ];
 
-#[test]
-fn instructions_are_those_that_the_program_executes() -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    let dex = folder.path().join("counted.dex");
+const COUNTED_PREFIX: &str = "org.example.counted.Main.";
+
+/// Assembles `exact_dex/Main.smali`.
+fn assemble(folder: &Path) -> Result<PathBuf> {
+    let dex = folder.join("counted.dex");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/host/exact_dex");
     printed(
         Command::new("smali")
@@ -114,26 +116,34 @@ fn instructions_are_those_that_the_program_executes() -> Result<()> {
             .arg(&dex)
             .arg(source),
     )?;
-    let artvm = testbed()?.release.join("artvm");
+    Ok(dex)
+}
+
+/// Returns the command that executes run(`rounds`) of the assembled program.
+fn counted(dex: &Path, options: &[&str], rounds: u32) -> Result<Vec<String>> {
+    let artvm = testbed()?.release.join("artvm").display().to_string();
+    let (dex, rounds) = (dex.display().to_string(), rounds.to_string());
+    let mut command = vec![artvm.as_str(), "--no-dim"];
+    command.extend(options);
+    command.extend(["--dex", &dex, "--name", "org.example.counted"]);
+    command.extend(["org.example.counted.Main", "run", &rounds]);
+    Ok(command.into_iter().map(str::to_owned).collect())
+}
+
+#[test]
+fn instructions_are_those_that_the_program_executes() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let dex = assemble(folder.path())?;
     // The JIT takes ART's compiler, which the long lane builds.
     let modes = match scale() {
         Scale::Gate => &[&[][..]][..],
         Scale::Long => &[&[][..], &["--jit"]],
     };
     for code in modes {
-        let mut command = vec![artvm.display().to_string()];
-        command.extend(code.iter().map(|option| (*option).to_owned()));
-        let program = ["--no-dim", "--dex", "DEX", "--name", "org.example.counted"];
-        command.extend(program.map(str::to_owned));
-        command.extend(["org.example.counted.Main", "run", "8"].map(str::to_owned));
-        for argument in &mut command {
-            if argument == "DEX" {
-                *argument = dex.display().to_string();
-            }
-        }
+        let command = counted(&dex, code, 8)?;
         let session = folder.path().join(format!("session{}", code.len()));
         exact(&session, &["--bytecodes"], &command, "7\n")?;
-        let prefix = "org.example.counted.Main.";
+        let prefix = COUNTED_PREFIX;
         for (counter, of) in [("calls", 1), ("bytecodes", 2)] {
             let mut found: BTreeMap<String, u64> = BTreeMap::new();
             for (path, value) in read(&session, counter, prefix)? {
@@ -148,5 +158,78 @@ fn instructions_are_those_that_the_program_executes() -> Result<()> {
             ensure!(found == BTreeMap::from(expected), "{counter}: {found:?}");
         }
     }
+    Ok(())
+}
+
+const KILLS: u32 = 20;
+
+/// Checks that counts are those of the first calls of part(i). The last one may not have ended.
+fn ensure_prefix(session: &Path) -> Result<u64> {
+    let of = |counter: &str| -> Result<Values> { read(session, counter, COUNTED_PREFIX) };
+    let calls = of("calls")?;
+    let path = |methods: &[&str]| {
+        let methods = methods.iter().map(|one| format!("{COUNTED_PREFIX}{one}"));
+        methods.collect::<Vec<_>>().join("\t")
+    };
+    let value =
+        |values: &Values, methods: &[&str]| values.get(&path(methods)).copied().unwrap_or(0);
+    let (run, part, leaf, down) = ("run(I)J", "part(I)I", "leaf(I)I", "down(I)I");
+    let parts = value(&calls, &[run, part]);
+    let ensure_of = |name: &str, found: u64, of: &dyn Fn(u64) -> u64| -> Result<()> {
+        let expected = of(parts.saturating_sub(1))..=of(parts);
+        ensure!(
+            expected.contains(&found),
+            "{name}: {found} for {parts} parts"
+        );
+        Ok(())
+    };
+    let leaves = value(&calls, &[run, part, leaf]);
+    // One for each i of 1, 5, 9 …, and the recursion for each of 2, 6, 10 ….
+    ensure_of("leaf", leaves, &|parts| (parts + 2) / 4)?;
+    for depth in 1..=4 {
+        let mut methods = vec![run, part];
+        methods.extend(vec![down; depth]);
+        ensure_of("down", value(&calls, &methods), &|parts| (parts + 1) / 4)?;
+    }
+    // All instructions but the last one of the first call, which throws.
+    let instructions = value(&of("bytecodes")?, &[run, part, leaf]);
+    let expected = (3 * leaves).saturating_sub(1);
+    ensure!(
+        instructions == expected,
+        "{instructions} instructions of {leaves} calls"
+    );
+    Ok(parts)
+}
+
+#[test]
+fn what_a_vm_killed_at_any_moment_has_counted_is_that_of_the_first_calls() -> Result<()> {
+    if scale() != Scale::Long {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let dex = assemble(folder.path())?;
+    let mut all = 0;
+    for kill in 0..KILLS {
+        let code = [&[][..], &["--jit"]][kill as usize % 2];
+        let session = folder.path().join(format!("killed{kill}"));
+        let mut varid = testbed()?.varid();
+        varid.args(["exact", "--bytecodes", "-o"]).arg(&session);
+        let command = counted(&dex, code, i32::MAX.unsigned_abs())?;
+        let mut varid = varid
+            .arg("--")
+            .args(command)
+            .stderr(Stdio::null())
+            .spawn()?;
+        let pid = child_of(varid.id())?;
+        // Most are killed in the loop, behind the VM's start.
+        std::thread::sleep(Duration::from_millis(150) * kill);
+        let signal = nix::sys::signal::Signal::SIGKILL;
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal)?;
+        ensure!(varid.wait()?.code() == Some(128 + 9));
+        if session.join("contexts.data").exists() {
+            all += ensure_prefix(&session).with_context(|| format!("kill {kill}"))?;
+        }
+    }
+    ensure!(all > 100_000, "{all} calls");
     Ok(())
 }
