@@ -84,6 +84,7 @@ mod chunks;
 mod compression;
 mod contexts;
 mod copy;
+mod data_section;
 mod decode;
 mod encode;
 mod error;

@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use varid_model::perf::Header;
 
 use crate::{
+    data_section::open_data,
     decode::RawContent,
     error::{Error, Result},
     event::SessionEvents,
     format::kind,
-    reader::open_data,
     record::{RecordRef, SessionRecord},
 };
 

@@ -14,10 +14,10 @@ use varid_model::perf::Header;
 use crate::{
     PERF_DATA, SessionReader,
     compression::{self, Expansion, MAX_CHUNK, RecordCompressor},
+    data_section::open_data,
     error::{Error, Result},
     features::{self, Section},
     format::{DATA_SIZE_AT, FEATURE_BYTES, FEATURES_AT, RECORD_HEADER_SIZE, kind},
-    reader::open_data,
     writer::folder::{Folder, PERF_DATA_NEW},
 };
 

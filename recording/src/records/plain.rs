@@ -10,8 +10,8 @@ use varid_model::perf::Header;
 
 use super::{Damage, RawRecord};
 use crate::{
+    data_section::DataSection,
     format::{DATA_SIZE_AT, RECORD_HEADER_SIZE},
-    reader::DataSection,
 };
 
 /// The records of the file, read a block at a time.
