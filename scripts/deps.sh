@@ -104,6 +104,10 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     if [ -n "$for_long" ]; then
         want golang-go 'its pprof reads exports'
         want chromium 'opens HTML reports'
+        want verilator 'simulates the processors whose cycles are estimated'
+        want gcc-riscv64-unknown-elf 'compiles programs for them'
+        want picolibc-riscv64-unknown-elf 'the C library of some of them'
+        want qemu-user 'counts their instructions'
     fi
 else
     echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, perf, binutils, python3; for tests g++, dexdump, npm, elfutils, gdb, debuginfod, dwz, coccinelle, tmux, shellcheck, graphviz, xmllint, callgrind_annotate" >&2

@@ -65,8 +65,8 @@ compile() { # NAME PARAMETER...
     shift
     verilator --cc -O3 --x-assign fast --x-initial fast --noassert -Wno-fatal -Wno-lint -Wno-style --top-module tb \
         "${flags[@]}" "$@" --Mdir "$objects" "${sources[@]}" &&
-        make -s -C "$objects" -f Vtb.mk OPT_FAST=-O2 OPT_SLOW=-O0 Vtb__ALL.a &&
-        g++ -O2 -std=c++17 "-DBUS=\"$bus\"" "-I$here/driver" "-I$objects" "-I$verilator/include" \
+        make -s -C "$objects" -f Vtb.mk OPT_FAST=-O1 OPT_SLOW=-O0 Vtb__ALL.a &&
+        g++ -O1 -std=c++17 "-DBUS=\"$bus\"" "-I$here/driver" "-I$objects" "-I$verilator/include" \
             "-I$verilator/include/vltstd" -o "$out/$name" "$here/driver/main.cpp" "$objects/Vtb__ALL.a" \
             "$out"/verilated{,_threads}.o -pthread
 }

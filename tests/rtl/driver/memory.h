@@ -1,6 +1,7 @@
 // The memory of a simulated processor: 16 MiB from address 0, filled from an ELF file.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <elf.h>
@@ -33,6 +34,10 @@ public:
                 throw std::runtime_error(path + ": a segment outside memory");
             copy(bytes, segment.p_offset, reinterpret_cast<char *>(words.data()) + segment.p_vaddr,
                  segment.p_filesz);
+            if (segment.p_flags & PF_X) {
+                code_begin = std::min(code_begin, segment.p_vaddr);
+                code_end = std::max(code_end, segment.p_vaddr + segment.p_memsz);
+            }
         }
         entry = head.e_entry;
         write(RESET, 0x000002b7u | ((entry + 0x800) & 0xfffff000u), 0xf);   // lui t0, %hi(entry)
@@ -62,6 +67,8 @@ public:
     }
 
     uint32_t entry = 0;
+    // Where code is.
+    uint32_t code_begin = SIZE, code_end = 0;
 
 private:
     static void copy(const std::vector<char> &from, size_t offset, void *to, size_t size)

@@ -18,7 +18,7 @@ struct Stage {
 
 class Profile {
 public:
-    explicit Profile(const Memory &memory) : memory(memory), counts(Memory::SIZE / 2) {}
+    explicit Profile(const Memory &memory) : memory(memory), counts((memory.code_end - memory.code_begin) / 2 + 1) {}
 
     // Counts a cycle. Returns true in the cycle after which nothing is executed any more.
     bool cycle(const Stage &stage)
@@ -55,8 +55,8 @@ public:
     {
         for (uint32_t i = 0; i < counts.size(); i++)
             if (counts[i].executions != 0)
-                std::fprintf(out, "%x\t%llu\t%llu\t%llu\n", i * 2, counts[i].executions, counts[i].cycles,
-                             counts[i].taken);
+                std::fprintf(out, "%x\t%llu\t%llu\t%llu\n", memory.code_begin + i * 2, counts[i].executions,
+                             counts[i].cycles, counts[i].taken);
         if (exit_pc != NONE)
             std::fprintf(out, "%x\t1\t0\t0\n", exit_pc);
     }
@@ -71,18 +71,20 @@ private:
     // Longer than any instruction takes. An exit's ecall traps, and the trap's handler is no code.
     static constexpr unsigned PATIENCE = 400;
 
+    Count &count(uint32_t pc) { return counts.at((pc - memory.code_begin) / 2); }
+
     void commit(uint32_t pc)
     {
         // What is held by others than the one that leaves was discarded.
         if (previous != NONE) {
-            counts[previous / 2].cycles += empty;
             const uint32_t length = (memory.instruction(previous) & 3) == 3 ? 4 : 2;
-            counts[previous / 2].taken += pc != previous + length;
+            count(previous).cycles += empty;
+            count(previous).taken += pc != previous + length;
         } else {
             held += empty;
         }
-        counts[pc / 2].executions++;
-        counts[pc / 2].cycles += held;
+        count(pc).executions++;
+        count(pc).cycles += held;
         empty = held = 0;
         candidate = NONE;
         previous = pc;

@@ -44,6 +44,7 @@ mod overrun;
 mod ownership;
 mod paper;
 mod probes;
+mod processors;
 mod readers;
 mod reread;
 mod sandbox;

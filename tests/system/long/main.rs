@@ -19,4 +19,5 @@ mod module;
 mod pmu;
 mod pointer_authentication;
 mod probes_board;
+mod processors;
 mod unwinding;

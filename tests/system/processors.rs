@@ -1,0 +1,123 @@
+//! What `varid estimate` says of programs for RISC-V, compared with what they took in RTL.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use varid_tests::{printed, testbed};
+
+/// Counts that are never estimated.
+const COUNTS: [&str; 5] = ["instructions", "loads", "stores", "branches", "taken"];
+/// The cycles by which a processor without caches may be off: those before its first instruction.
+const FEW: u64 = 10;
+
+/// What programs took on one processor: a file that `tests/rtl/record.sh` writes.
+pub struct Truth {
+    path: PathBuf,
+    content: Value,
+}
+
+impl Truth {
+    /// Reads the files of a folder.
+    pub fn read_all(folder: &Path) -> Result<Vec<Self>> {
+        let mut paths = std::fs::read_dir(folder)?
+            .map(|entry| Ok(entry?.path()))
+            .collect::<Result<Vec<_>>>()?;
+        paths.sort();
+        let read = |path: PathBuf| -> Result<Self> {
+            let content = serde_json::from_str(&std::fs::read_to_string(&path)?)
+                .with_context(|| path.display().to_string())?;
+            Ok(Self { path, content })
+        };
+        paths.into_iter().map(read).collect()
+    }
+
+    /// Returns the core's name.
+    pub fn core(&self) -> Result<&str> {
+        self.content["core"].as_str().context("no core")
+    }
+
+    /// Estimates each program, and prints a line for each that says by how much the cycles are off.
+    pub fn check(&self, programs: &Path) -> Result<()> {
+        let options = self.content["options"].as_array().context("no options")?;
+        let options: Vec<_> = options.iter().filter_map(Value::as_str).collect();
+        let truths = self.content["programs"]
+            .as_object()
+            .context("no programs")?;
+        ensure!(!truths.is_empty(), "{}: no programs", self.path.display());
+        let mut errors = 0.0;
+        for (name, truth) in truths {
+            let elf = programs.join(name).with_extension("elf");
+            let context = || format!("{} on {}", name, options.join(" "));
+            ensure!(
+                digest(&elf)? == truth["sha256"],
+                "{name} is not the program that was simulated: run tests/rtl/record.sh"
+            );
+            let estimate = estimate(&options, &elf).with_context(context)?;
+            errors += self.compare(name, truth, &estimate).with_context(context)?;
+        }
+        let mean = errors / truths.len() as f64;
+        ensure!(mean <= 0.01, "{}: mean error {mean}", self.path.display());
+        Ok(())
+    }
+
+    /// Returns the error of the cycles, as a part of them.
+    fn compare(&self, name: &str, truth: &Value, estimate: &Value) -> Result<f64> {
+        for count in COUNTS {
+            ensure!(
+                estimate[count] == truth[count],
+                "{count}: {} instead of {}",
+                estimate[count],
+                truth[count]
+            );
+        }
+        // Instruction caches load lines of paths that are not taken.
+        if !truth["dcache_misses"].is_null() {
+            ensure!(
+                estimate["dcache_misses"] == truth["dcache_misses"],
+                "misses of the data cache: {} instead of {}",
+                estimate["dcache_misses"],
+                truth["dcache_misses"]
+            );
+        }
+        let cycles = truth["cycles"].as_u64().context("no cycles")?;
+        let estimated = estimate["cycles"].as_u64().context("no estimate")?;
+        let off = estimated.abs_diff(cycles);
+        let part = off as f64 / cycles as f64;
+        println!(
+            "{}: {name}: {estimated} cycles instead of {cycles}: {:.3} %",
+            self.path.file_stem().unwrap_or_default().display(),
+            100.0 * part
+        );
+        let most = self.most(name, cycles)?;
+        ensure!(off <= most, "{estimated} cycles instead of {cycles}");
+        Ok(part)
+    }
+
+    /// The cycles by which an estimate may be off.
+    fn most(&self, name: &str, cycles: u64) -> Result<u64> {
+        Ok(match self.core()? {
+            "vexriscv" => cycles / 20,
+            // The manual's divider, and its hazards, in cycles.
+            "cv32e40p" => FEW.max(cycles / 500),
+            // It fetches words: an instruction in two of them is fetched in one cycle more, or not, by what was before.
+            "picorv32" if name.ends_with("c") => cycles / 33,
+            _ => FEW,
+        })
+    }
+}
+
+/// Returns what varid prints of a program.
+fn estimate(options: &[&str], elf: &Path) -> Result<Value> {
+    let mut varid = testbed()?.varid();
+    varid.arg("estimate").args(options);
+    let output = varid.args(["--summary", "json"]).arg(elf).output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).with_context(|| errors.into_owned())
+}
+
+/// Returns the SHA-256 of a file.
+fn digest(file: &Path) -> Result<String> {
+    let line = printed(Command::new("sha256sum").arg(file))?;
+    Ok(line.split(' ').next().unwrap_or_default().to_owned())
+}
