@@ -54,10 +54,8 @@ build() { # NAME CORE PARAMETERS
         [ "$parameter" = - ] || parameters+=("-G$parameter")
     done
     describe "$core"
-    rm -rf "$out/$name.obj"
     compile "$name" "${parameters[@]}" >"$out/$name.log" 2>&1 ||
         { tail -n 20 "$out/$name.log" >&2; echo "build.sh: $name cannot be built: $out/$name.log" >&2; exit 1; }
-    rm -r "$out/$name.obj"
 }
 
 compile() { # NAME PARAMETER...

@@ -42,7 +42,9 @@ public:
             held = stage.occupied;
             empty += !stage.occupied;
         }
-        if (stage.leaves && memory.instruction(stage.pc) != ECALL)
+        // The exit's ecall traps, and the trap's handler, at address 0, is no code.
+        const bool is_code = stage.pc >= memory.code_begin && stage.pc < memory.code_end;
+        if (stage.leaves && is_code && memory.instruction(stage.pc) != ECALL)
             commit(stage.pc);
         return idle > PATIENCE;
     }
@@ -68,7 +70,7 @@ private:
 
     static constexpr uint32_t NONE = 1;
     static constexpr uint32_t ECALL = 0x73;
-    // Longer than any instruction takes. An exit's ecall traps, and the trap's handler is no code.
+    // Longer than any instruction takes, in cycles.
     static constexpr unsigned PATIENCE = 400;
 
     Count &count(uint32_t pc) { return counts.at((pc - memory.code_begin) / 2); }
