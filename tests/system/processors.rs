@@ -46,16 +46,26 @@ impl Truth {
             .context("no programs")?;
         ensure!(!truths.is_empty(), "{}: no programs", self.path.display());
         let mut errors = 0.0;
+        let mut complaints = Vec::new();
         for (name, truth) in truths {
             let elf = programs.join(name).with_extension("elf");
-            let context = || format!("{} on {}", name, options.join(" "));
             ensure!(
                 digest(&elf)? == truth["sha256"],
                 "{name} is not the program that was simulated: run tests/rtl/record.sh"
             );
-            let estimate = estimate(&options, &elf).with_context(context)?;
-            errors += self.compare(name, truth, &estimate).with_context(context)?;
+            let compared =
+                estimate(&options, &elf).and_then(|found| self.compare(name, truth, &found));
+            match compared {
+                Ok(error) => errors += error,
+                Err(error) => complaints.push(format!("{name}: {error:#}")),
+            }
         }
+        ensure!(
+            complaints.is_empty(),
+            "{}:\n{}",
+            options.join(" "),
+            complaints.join("\n")
+        );
         let mean = errors / truths.len() as f64;
         ensure!(mean <= 0.01, "{}: mean error {mean}", self.path.display());
         Ok(())

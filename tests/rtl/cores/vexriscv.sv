@@ -62,12 +62,13 @@ module tb (
     assign leaves = core.lastStageIsFiring;
     assign has_caches = 1;
 
-    // A refill begins when its loader becomes busy.
+    // A refill begins when its loader becomes busy. What is executed after reset, before the program, has low addresses.
     logic i_loading, d_loading;
     always_ff @(posedge clk) begin
         i_loading <= core.IBusCachedPlugin_cache.lineLoader_valid;
         d_loading <= core.dataCache_1.loader_valid;
     end
-    assign instruction_refill = core.IBusCachedPlugin_cache.lineLoader_valid && !i_loading;
+    assign instruction_refill = core.IBusCachedPlugin_cache.lineLoader_valid && !i_loading &&
+        core.IBusCachedPlugin_cache.lineLoader_address >= 32'h1000;
     assign data_refill = core.dataCache_1.loader_valid && !d_loading;
 endmodule

@@ -59,8 +59,11 @@ public:
             if (counts[i].executions != 0)
                 std::fprintf(out, "%x\t%llu\t%llu\t%llu\n", memory.code_begin + i * 2, counts[i].executions,
                              counts[i].cycles, counts[i].taken);
-        if (exit_pc != NONE)
-            std::fprintf(out, "%x\t1\t0\t0\n", exit_pc);
+        // A core that finds the exit early never has it in the stage.
+        const uint32_t end = exit_pc == NONE ? following(previous) : exit_pc;
+        if (memory.instruction(end) != ECALL)
+            throw std::runtime_error("the program ends without a system call");
+        std::fprintf(out, "%x\t1\t0\t0\n", end);
     }
 
 private:
@@ -75,13 +78,15 @@ private:
 
     Count &count(uint32_t pc) { return counts.at((pc - memory.code_begin) / 2); }
 
+    // The address behind the instruction at `pc`.
+    uint32_t following(uint32_t pc) const { return pc + ((memory.instruction(pc) & 3) == 3 ? 4 : 2); }
+
     void commit(uint32_t pc)
     {
         // What is held by others than the one that leaves was discarded.
         if (previous != NONE) {
-            const uint32_t length = (memory.instruction(previous) & 3) == 3 ? 4 : 2;
             count(previous).cycles += empty;
-            count(previous).taken += pc != previous + length;
+            count(previous).taken += pc != following(previous);
         } else {
             held += empty;
         }
