@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds programs that others have written, in C that crates of crates.io carry, with picolibc: bzip2, LZ4 and Lua into
+# Builds programs that others have written, in C that crates of crates.io carry, with picolibc: bzip2 and LZ4 into
 # OUTDIR, named as build.sh names its own. Their sources are fetched by cargo into SOURCES, in fixed versions.
 # Exits with 77 if they cannot be fetched here.
 # usage: registries.sh SOURCES OUTDIR
@@ -21,7 +21,6 @@ version = "0.0.0"
 
 [dependencies]
 bzip2-sys = "=0.1.11"
-lua-src = "=546.0.2"
 lz4-sys = "=1.11.1"
 
 [workspace]
@@ -32,7 +31,7 @@ TOML
 fi
 
 build() { # PROGRAM COMPILER LEVEL MACHINE FOLDER SOURCE...: the sources are in a folder of the crates
-    local elf=$out/$1-$2-$3-$4.elf folder=$sources/vendor/$5 compiler objects file
+    local elf=$out/$1-$2-$3-$4.elf folder=$sources/vendor/$5 compiler objects files file
     if [ -e "$elf" ] && [ -z "$(find "$here" -maxdepth 2 -name '*.[chS]' -newer "$elf")" ]; then
         return
     fi
@@ -40,10 +39,9 @@ build() { # PROGRAM COMPILER LEVEL MACHINE FOLDER SOURCE...: the sources are in 
     [ "$2" = gcc ] ||
         compiler=(clang-16 --target=riscv32-unknown-elf -isystem /usr/lib/picolibc/riscv64-unknown-elf/include)
     objects=$(mktemp -d)
-    for file in "$here/registries/$1.c" "$here/start.S" "${@:6}"; do
-        [ -e "$file" ] || file=$folder/$file
-        # Lua's numbers may not depend on the time.
-        "${compiler[@]}" "-$3" "-march=$4" -mabi=ilp32 -ffunction-sections -w -DBZ_NO_STDIO '-Dluai_makeseed()=1' \
+    files=("${@:6}")
+    for file in "$here/registries/$1.c" "$here/start.S" "${files[@]/#/$folder/}"; do
+        "${compiler[@]}" "-$3" "-march=$4" -mabi=ilp32 -ffunction-sections -w -DBZ_NO_STDIO \
             "-I$folder" -c -o "$(mktemp -p "$objects" XXXXXX.o)" "$file"
     done
     riscv64-unknown-elf-gcc --specs=picolibc.specs "-march=$4" -mabi=ilp32 -nostartfiles -T "$here/guest.ld" \
@@ -56,7 +54,5 @@ for machine in rv32im rv32imc; do
         build bzip2 "$compiler" O2 "$machine" bzip2-sys/bzip2-1.0.8 \
             {blocksort,bzlib,compress,crctable,decompress,huffman,randtable}.c
         build lz4 "$compiler" O2 "$machine" lz4-sys/liblz4/lib lz4.c
-        build lua "$compiler" Os "$machine" lua-src/lua-5.4.6 \
-            l{api,code,ctype,debug,do,dump,func,gc,lex,mem,object,opcodes,parser,state,string,table,tm,undump,vm,zio}.c
     done
 done
