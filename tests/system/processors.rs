@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use varid_tests::{printed, testbed};
@@ -53,8 +54,8 @@ impl Truth {
                 digest(&elf)? == truth["sha256"],
                 "{name} is not the program that was simulated: run tests/rtl/record.sh"
             );
-            let compared =
-                estimate(&options, &elf).and_then(|found| self.compare(name, truth, &found));
+            let compared = Estimate::of(&elf, &options)
+                .and_then(|estimate| self.compare(name, truth, &estimate));
             match compared {
                 Ok(error) => errors += error,
                 Err(error) => complaints.push(format!("{name}: {error:#}")),
@@ -72,26 +73,27 @@ impl Truth {
     }
 
     /// Returns the error of the cycles, as a part of them.
-    fn compare(&self, name: &str, truth: &Value, estimate: &Value) -> Result<f64> {
+    fn compare(&self, name: &str, truth: &Value, estimate: &Estimate) -> Result<f64> {
+        let Estimate { summary, functions } = estimate;
         for count in COUNTS {
             ensure!(
-                estimate[count] == truth[count],
+                summary[count] == truth[count],
                 "{count}: {} instead of {}",
-                estimate[count],
+                summary[count],
                 truth[count]
             );
         }
         // Instruction caches load lines of paths that are not taken.
         if !truth["dcache_misses"].is_null() {
             ensure!(
-                estimate["dcache_misses"] == truth["dcache_misses"],
+                summary["dcache_misses"] == truth["dcache_misses"],
                 "misses of the data cache: {} instead of {}",
-                estimate["dcache_misses"],
+                summary["dcache_misses"],
                 truth["dcache_misses"]
             );
         }
         let cycles = truth["cycles"].as_u64().context("no cycles")?;
-        let estimated = estimate["cycles"].as_u64().context("no estimate")?;
+        let estimated = summary["cycles"].as_u64().context("no estimate")?;
         let off = estimated.abs_diff(cycles);
         let part = off as f64 / cycles as f64;
         println!(
@@ -101,6 +103,16 @@ impl Truth {
         );
         let most = self.most(cycles)?;
         ensure!(off <= most, "{estimated} cycles instead of {cycles}");
+        // Its bubbles are counted where they leave the pipeline.
+        if self.core()? != "vexriscv" {
+            for (function, cycles) in functions_of(truth)? {
+                let estimated = functions.get(&function).copied().unwrap_or_default();
+                ensure!(
+                    estimated.abs_diff(cycles) <= most,
+                    "{function}: {estimated} cycles instead of {cycles}"
+                );
+            }
+        }
         Ok(part)
     }
 
@@ -115,11 +127,51 @@ impl Truth {
     }
 }
 
-/// Returns what varid prints of a program.
-fn estimate(options: &[&str], elf: &Path) -> Result<Value> {
-    let mut varid = testbed()?.varid();
-    varid.arg("estimate").args(options);
-    let output = varid.args(["--summary", "json"]).arg(elf).output()?;
+/// What varid finds of a program.
+struct Estimate {
+    /// What it prints.
+    summary: Value,
+    /// The cycles of each function, without those that it calls.
+    functions: BTreeMap<String, u64>,
+}
+
+impl Estimate {
+    /// Runs a program on the processor of these options.
+    fn of(elf: &Path, options: &[&str]) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let session = folder.path().join("session");
+        let mut varid = testbed()?.varid();
+        varid.arg("estimate").args(options).arg("-o").arg(&session);
+        let summary = json(varid.args(["--summary", "json"]).arg(elf))?;
+        let mut report = testbed()?.varid();
+        report.arg("report").arg(&session);
+        let report = json(report.args(["--by", "symbol", "--format", "json"]))?;
+        let rows = report["rows"].as_array().context("no rows")?;
+        let row = |row: &Value| -> Option<(String, u64)> {
+            let name = row["symbol"].as_str()?.to_owned();
+            Some((name, row["measures"]["cycles"]["self"].as_u64()?))
+        };
+        Ok(Self {
+            summary,
+            functions: rows.iter().filter_map(row).collect(),
+        })
+    }
+}
+
+/// Returns the cycles of each function.
+fn functions_of(truth: &Value) -> Result<BTreeMap<String, u64>> {
+    let functions = truth["functions"].as_object().context("no functions")?;
+    let cycles = |(name, cycles): (&String, &Value)| Some((name.clone(), cycles.as_u64()?));
+    functions
+        .iter()
+        .map(cycles)
+        .collect::<Option<_>>()
+        .context("no cycles")
+}
+
+/// Returns what a command prints.
+fn json(command: &mut Command) -> Result<Value> {
+    let output = command.output()?;
     let errors = String::from_utf8_lossy(&output.stderr);
     serde_json::from_slice(&output.stdout).with_context(|| errors.into_owned())
 }
