@@ -1,6 +1,6 @@
 #!/bin/bash
 # Finds what programs take on each processor of configurations.tsv, in RTL: BUILD/elf has the programs, BUILD/truth a
-# file for each processor. Without PATTERNs these are all programs, and those of registries.
+# file for each processor. Without PATTERNs these are all programs.
 # --recorded: the programs that ../guest/recorded names, into ../guest/elf and ../guest/truth, where the tests of each
 # change have them.
 # usage: record.sh BUILD [PATTERN...]
@@ -31,8 +31,5 @@ else
     elf=$build/elf truth=$build/truth patterns=("$@")
 fi
 "$guest/build.sh" "$elf" "${patterns[@]}"
-if [ -z "$recorded" ] && [ ${#patterns[@]} -eq 0 ]; then
-    "$guest/registries.sh" "$build/registries" "$elf"
-fi
 mapfile -t names < <(grep -v '^#' "$here/configurations.tsv" | cut -f 1)
 python3 -B "$here/truth.py" "$build" "$build/executions.so" "$truth" "${names[@]}" -- "$elf"/*.elf
