@@ -8,7 +8,9 @@ use std::{
 };
 
 use crate::{
-    CALL_ORDER_DATA, RAW_DATA, SESSION_JSON, SessionReader,
+    CALL_ORDER_DATA, CallOrder, CallOrderWriter, EstimatedMeasure, RAW_DATA, SESSION_JSON,
+    SessionReader,
+    call_order::ContextsKey,
     contexts::{
         CONTEXTS_DATA, ContextCount, ContextCounter, ContextWriter, Contexts, CounterId, NodeId,
     },
@@ -26,8 +28,18 @@ pub struct AddedCounter<'v> {
     pub values: &'v [Vec<(Option<u32>, u64)>],
 }
 
-/// Copies a session to a new folder, with further counters and notes. The order of calls is not copied: it is that of the contexts as they
-/// were.
+/// What a copy of a session has beside the session's own.
+#[derive(Debug, Clone, Default)]
+pub struct Additions<'v> {
+    /// Further counters.
+    pub counters: Vec<AddedCounter<'v>>,
+    /// Those of them that are estimates.
+    pub estimates: Vec<EstimatedMeasure>,
+    /// Further notes.
+    pub notes: Vec<String>,
+}
+
+/// Copies a session to a new folder, with additions. An order of calls that cannot be read is left out, and a note says so.
 ///
 /// # Errors
 ///
@@ -36,9 +48,9 @@ pub fn copy_with_counters(
     session: &SessionReader,
     contexts: &Contexts,
     to: &Path,
-    added: &[AddedCounter<'_>],
-    notes: &[String],
+    additions: &Additions<'_>,
 ) -> Result<()> {
+    let added = additions.counters.as_slice();
     let made = DirBuilder::new().mode(0o700).create(to);
     made.map_err(Error::io("make", to))?;
     let files = session_files(session.dir()).map_err(Error::io("read", session.dir()))?;
@@ -50,11 +62,41 @@ pub fn copy_with_counters(
     }
     write_contexts(contexts, to, added)?;
     let mut manifest = session.manifest().clone();
-    manifest.notes.extend_from_slice(notes);
+    match CallOrder::open(session.dir()) {
+        Ok(Some(order)) => copy_order(&order, contexts, to)?,
+        Ok(None) => {}
+        Err(error) => manifest
+            .notes
+            .push(format!("the order of calls was not copied: {error}")),
+    }
+    manifest.notes.extend_from_slice(&additions.notes);
+    let is_replaced = |estimate: &EstimatedMeasure| {
+        let mut added = added.iter();
+        added.any(|added| added.counter.name == estimate.measure)
+    };
+    manifest.estimates.retain(|estimate| !is_replaced(estimate));
+    manifest.estimates.extend_from_slice(&additions.estimates);
     let path = to.join(SESSION_JSON);
     let json = manifest.to_json().map_err(Error::io("write", &path))?;
     let written = create(&path).and_then(|mut file| file.write_all(&json));
     written.map_err(Error::io("write", path))
+}
+
+/// Copies the order of calls. The contexts of the copy have the same numbers, but their file is another one.
+fn copy_order(order: &CallOrder, contexts: &Contexts, to: &Path) -> Result<()> {
+    let nodes = u32::try_from(contexts.nodes().len()).unwrap_or(u32::MAX);
+    let key = ContextsKey::of(to, nodes)?;
+    let path = to.join(CALL_ORDER_DATA);
+    let file = create(&path).map_err(Error::io("create", &path))?;
+    let mut writer = CallOrderWriter::create(path, file, key)?;
+    for thread in order.threads() {
+        writer.start_thread(thread.pid, thread.tid)?;
+        for event in order.events(thread) {
+            writer.add(event?)?;
+        }
+        writer.end_thread(thread.incomplete.as_deref())?;
+    }
+    writer.finish()
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {

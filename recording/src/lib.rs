@@ -117,15 +117,15 @@ pub use contexts::{
     ContextSite, ContextTrace, ContextWriter, Contexts, CounterId, MAX_TRACE_PART, MethodId,
     NodeId, SiteId, SiteTarget, ThreadSwitch, TraceCompression,
 };
-pub use copy::{AddedCounter, copy_with_counters};
+pub use copy::{AddedCounter, Additions, copy_with_counters};
 pub use error::{Error, Result};
 pub use event::{EventDesc, EventUnit, SessionEvents};
 pub use format::{DATA_SIZE_AT, head as perf_data_head};
 pub use host::Host;
 pub use kept_file::KeptFile;
 pub use manifest::{
-    ConfigurationChange, ImageKind, ImportedFrom, Manifest, Membership, SampleCounts, SampleSource,
-    SessionImage, SessionState, SessionTarget, Tactic, TargetKind,
+    ConfigurationChange, EstimatedMeasure, ImageKind, ImportedFrom, Manifest, Membership,
+    SampleCounts, SampleSource, SessionImage, SessionState, SessionTarget, Tactic, TargetKind,
 };
 pub use plain_name::is_plain_name;
 pub use reader::{Records, SessionReader};

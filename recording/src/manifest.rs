@@ -99,6 +99,24 @@ pub struct Manifest {
     /// The recording of another profiler from which the session was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportedFrom>,
+    /// The measures that were computed from the session's counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub estimates: Vec<EstimatedMeasure>,
+}
+
+/// A counter of calling contexts whose values are an estimate: what the counted program would cost on another machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EstimatedMeasure {
+    /// The counter's name.
+    pub measure: String,
+    /// The name of the target: `jop-2011`.
+    pub target: String,
+    /// The values of the target that were replaced, as `KEY=VALUE`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<String>,
+    /// The method whose calls were priced. None: all were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<String>,
 }
 
 /// A recording that varid did not make.
@@ -185,6 +203,7 @@ impl Manifest {
             request: None,
             changes: Vec::new(),
             memberships: Vec::new(),
+            estimates: Vec::new(),
             imported: None,
         }
     }

@@ -137,7 +137,7 @@ pub use frames::{
 pub use live::{
     Amount, HALF_LIFE, LiveMethod, LiveProfile, LiveShare, LiveSpan, LiveThread, Progress,
 };
-pub use measures::Measure;
+pub use measures::{Measure, MeasureOrigin};
 pub use metrics::{
     ContextMetric, DepthMetric, MethodMetric, Metrics, MetricsSection, OpcodeMetric, SiteMetric,
     write_metrics_csv, write_metrics_text,

@@ -19,8 +19,31 @@ pub struct Measure {
     pub name: String,
     /// The unit: `samples`, `ns`, `events`, or the unit of a counter of calling contexts.
     pub unit: String,
-    /// Whether each occurrence was counted. A sampled measure is an estimate.
-    pub exact: bool,
+    /// How the values were obtained.
+    pub origin: MeasureOrigin,
+}
+
+/// How the values of a measure were obtained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MeasureOrigin {
+    /// Some occurrences were recorded.
+    Sampled,
+    /// Each occurrence was counted.
+    Counted,
+    /// They were computed from what was counted: `varid estimate` does.
+    Estimated,
+}
+
+impl MeasureOrigin {
+    /// Returns the word for it: `sampled`, `exact`, `estimated`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sampled => "sampled",
+            Self::Counted => "exact",
+            Self::Estimated => "estimated",
+        }
+    }
 }
 
 impl Measure {
@@ -42,7 +65,7 @@ impl Profile {
             counter,
             name: name.to_owned(),
             unit: unit.name().to_owned(),
-            exact: false,
+            origin: MeasureOrigin::Sampled,
         };
         let sampled = [
             sampled(samples, PercentOf::Samples.name(), Unit::Samples),
@@ -52,18 +75,22 @@ impl Profile {
                 Unit::of(self.description(event.event)),
             ),
         ];
-        sampled.into_iter().chain(self.exact_measures()).collect()
+        sampled.into_iter().chain(self.context_measures()).collect()
     }
 
     /// Returns the counters of the session's calling contexts.
-    pub(crate) fn exact_measures(&self) -> impl Iterator<Item = Measure> {
-        let exact = |(counter, of): (_, &ContextCounter)| Measure {
+    pub(crate) fn context_measures(&self) -> impl Iterator<Item = Measure> {
+        let estimates = &self.recording.manifest.estimates;
+        let measure = move |(counter, of): (_, &ContextCounter)| Measure {
             counter: ProfileCounter::Context(counter),
             name: of.name.clone(),
             unit: of.unit.clone(),
-            exact: true,
+            origin: match estimates.iter().any(|one| one.measure == of.name) {
+                true => MeasureOrigin::Estimated,
+                false => MeasureOrigin::Counted,
+            },
         };
-        self.context_counters().map(exact)
+        self.context_counters().map(measure)
     }
 
     /// Returns the measure that a view shows if none is named: the first exact one of a session without samples. None if
@@ -75,7 +102,7 @@ impl Profile {
         if has_samples || self.options.event.is_some() {
             return None;
         }
-        self.exact_measures().next()
+        self.context_measures().next()
     }
 }
 
@@ -224,9 +251,10 @@ impl ShownMeasures {
         }
     }
 
-    /// Returns true if each measure is exact.
-    pub fn are_exact(&self) -> bool {
-        self.list.iter().all(|measure| measure.exact)
+    /// Returns true if a measure has an error of sampling.
+    pub fn are_sampled(&self) -> bool {
+        let mut list = self.list.iter();
+        list.any(|measure| measure.origin == MeasureOrigin::Sampled)
     }
 }
 

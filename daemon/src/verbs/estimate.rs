@@ -110,7 +110,13 @@ pub fn run(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     );
     summary.print(args.summary)?;
     if let Some(folder) = &args.output {
-        session::write(&session, &contexts, &target, &found, is_interval, folder)?;
+        let assumptions = session::Assumptions {
+            target: &target,
+            settings: &args.set,
+            within: args.within.as_deref(),
+            is_interval,
+        };
+        session::write(&session, &contexts, &assumptions, &found, folder)?;
         let shown = folder.display();
         output::notice(&format!("varid: 'varid report {shown}' shows it"));
     }

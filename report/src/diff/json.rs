@@ -14,6 +14,7 @@ use super::{
 use crate::{
     JSON_VERSION, JSON_VERSION_OF_MEASURES,
     columns::{Object, OutputFormat, rounded},
+    measures::MeasureOrigin,
     time_span::nanoseconds,
     view::{GroupBy, RowOrder},
 };
@@ -73,6 +74,8 @@ struct DiffMeasure<'c> {
     name: &'c str,
     unit: &'c str,
     exact: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    estimated: bool,
 }
 
 #[derive(Serialize)]
@@ -146,7 +149,8 @@ fn values<'c>(comparison: &'c Comparison) -> Values<'c> {
         measure: comparison.measure().map(|measure| DiffMeasure {
             name: &measure.name,
             unit: &measure.unit,
-            exact: measure.exact,
+            exact: measure.origin == MeasureOrigin::Counted,
+            estimated: measure.origin == MeasureOrigin::Estimated,
         }),
         absolute: absolute(comparison),
         not_absolute: comparison.per.as_ref().err().map(String::as_str),

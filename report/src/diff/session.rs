@@ -249,7 +249,7 @@ fn not_absolute(scope: &Scope, manifest: &Manifest) -> Option<String> {
     if manifest.state != SessionState::Complete {
         return Some(format!("{folder} has no end"));
     }
-    if scope.measures.are_exact() {
+    if !scope.measures.are_sampled() {
         return None;
     }
     if lost > MOST_LOST {

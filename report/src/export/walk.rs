@@ -85,7 +85,7 @@ impl<'p> Walk<'p> {
 
     /// Returns true if the values are of samples, each with its time.
     pub fn is_sampled(&self) -> bool {
-        !self.measures.are_exact()
+        self.measures.are_sampled()
     }
 
     /// The weights of all stacks.
@@ -175,7 +175,7 @@ impl<'p> Walk<'p> {
     /// Returns the name of the unit of [`value`](Self::value), or that of a counter of calling contexts.
     pub fn unit_name(&self) -> &str {
         match self.measures.lead() {
-            Some(measure) if measure.exact => &measure.unit,
+            Some(measure) if !self.is_sampled() => &measure.unit,
             _ => Unit::of(self.description).name(),
         }
     }

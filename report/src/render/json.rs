@@ -14,7 +14,7 @@ use crate::{
     JSON_VERSION, JSON_VERSION_OF_MEASURES,
     columns::{Object, OutputFormat, SheetRole, rounded},
     finding::{Finding, Place},
-    measures::Measure,
+    measures::{Measure, MeasureOrigin},
     missing_files::MissingFile,
     scope::Scope,
     time_span::nanoseconds,
@@ -111,6 +111,8 @@ struct JsonMeasure<'p> {
     name: &'p str,
     unit: &'p str,
     exact: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    estimated: bool,
     sum: u64,
 }
 
@@ -253,7 +255,8 @@ fn measures<'s>(scope: &'s Scope) -> Vec<JsonMeasure<'s>> {
     let measure = |(place, measure): (usize, &'s Measure)| JsonMeasure {
         name: &measure.name,
         unit: &measure.unit,
-        exact: measure.exact,
+        exact: measure.origin == MeasureOrigin::Counted,
+        estimated: measure.origin == MeasureOrigin::Estimated,
         sum: scope.all.get(place),
     };
     measures.map(measure).collect()

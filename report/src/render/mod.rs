@@ -35,7 +35,7 @@ pub fn render(
         return Err(Error::NoSamples {
             table: view.table.name,
             known: profile
-                .exact_measures()
+                .context_measures()
                 .map(|measure| measure.name)
                 .collect(),
         });

@@ -169,6 +169,33 @@ fn check(compiler: Compiler) -> Result<()> {
     let miss = within(&["--assume-cache", "miss"])?;
     let cycles = within(&[])?;
     ensure!(hit <= cycles && cycles <= miss, "{hit} {cycles} {miss}");
+    check_written(&session, folder.path())
+}
+
+/// Checks that a session with costs says what was set, that its costs are no exact counts, and that it can be estimated in turn.
+fn check_written(session: &Path, folder: &Path) -> Result<()> {
+    let written = folder.join("written");
+    let output = written.to_str().context("a path")?;
+    let settings = ["--within", "emb.Tasks.run", "--set", "method_cache.size=1K"];
+    let found = estimate(session, &[&settings[..], &["-o", output]].concat())?;
+    ensure!(estimate(&written, &settings)? == found, "{found}");
+    let manifest = fs::read_to_string(written.join("session.json"))?;
+    let manifest: serde_json::Value = serde_json::from_str(&manifest)?;
+    let expected = serde_json::json!([{
+        "measure": "cycles (jop-2011)",
+        "target": "jop-2011",
+        "settings": ["method_cache.size=1K"],
+        "within": "emb.Tasks.run",
+    }]);
+    ensure!(manifest["estimates"] == expected, "{manifest}");
+    let mut report = testbed()?.varid();
+    report.args(["report", "--measure", "cycles (jop-2011),calls"]);
+    let text = printed(report.arg(&written))?;
+    let cycles = number(&found, "cycles")?;
+    ensure!(
+        text.contains(&format!("(jop-2011) {cycles} cycles (estimated), calls ")),
+        "{text}"
+    );
     Ok(())
 }
 

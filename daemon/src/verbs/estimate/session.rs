@@ -3,17 +3,53 @@
 use anyhow::Context;
 use std::path::Path;
 use varid_estimate::{Estimate, Price, Target, WholeCosts};
-use varid_recording::{AddedCounter, ContextCounter, Contexts, SessionReader, copy_with_counters};
+use varid_recording::{
+    AddedCounter, Additions, ContextCounter, Contexts, EstimatedMeasure, SessionReader,
+    copy_with_counters,
+};
+
+/// What was priced how, as the written session says it.
+#[derive(Debug, Clone, Copy)]
+pub struct Assumptions<'a> {
+    pub target: &'a Target,
+    /// The target's values that were replaced, as KEY=VALUE.
+    pub settings: &'a [String],
+    /// The method whose calls were priced. None: all were.
+    pub within: Option<&'a str>,
+    /// Whether only bounds are known.
+    pub is_interval: bool,
+}
+
+impl Assumptions<'_> {
+    /// Describes the estimate in a sentence.
+    fn note(&self, name: &str) -> String {
+        let within = self
+            .within
+            .map(|method| format!(" of the calls of {method}"));
+        let settings = match self.settings {
+            [] => String::new(),
+            settings => format!(", with {}", settings.join(", ")),
+        };
+        format!(
+            "{name} is an estimate{}{settings}: 'varid estimate' has computed it",
+            within.unwrap_or_default()
+        )
+    }
+}
 
 /// Writes the session. Where only bounds are known, it has both as measures.
 pub fn write(
     session: &SessionReader,
     contexts: &Contexts,
-    target: &Target,
+    assumptions: &Assumptions<'_>,
     found: &Estimate,
-    is_interval: bool,
     folder: &Path,
 ) -> anyhow::Result<()> {
+    let Assumptions {
+        target,
+        is_interval,
+        ..
+    } = *assumptions;
     let name = format!("{} ({})", target.unit, target.name);
     let value = |price: Price| price.value;
     let low = |price: Price| price.low;
@@ -29,17 +65,7 @@ pub fn write(
             (format!("most {name}"), most),
         ],
     };
-    let added = columns.iter().map(|(name, values)| AddedCounter {
-        counter: ContextCounter {
-            name: name.clone(),
-            unit: target.unit.clone(),
-        },
-        values,
-    });
-    let added: Vec<_> = added.collect();
-    let mut notes = vec![format!(
-        "{name} is an estimate: 'varid estimate' has computed it"
-    )];
+    let mut notes = vec![assumptions.note(&name)];
     if is_interval && columns.len() == 1 {
         notes.push(format!("{name} has no upper bound"));
     }
@@ -52,6 +78,24 @@ pub fn write(
         )
     }));
     notes.extend(found.notes.iter().cloned());
-    copy_with_counters(session, contexts, folder, &added, &notes)
+    let counters = columns.iter().map(|(name, values)| AddedCounter {
+        counter: ContextCounter {
+            name: name.clone(),
+            unit: target.unit.clone(),
+        },
+        values,
+    });
+    let estimates = columns.iter().map(|(name, _)| EstimatedMeasure {
+        measure: name.clone(),
+        target: target.name.clone(),
+        settings: assumptions.settings.to_vec(),
+        within: assumptions.within.map(str::to_owned),
+    });
+    let additions = Additions {
+        counters: counters.collect(),
+        estimates: estimates.collect(),
+        notes,
+    };
+    copy_with_counters(session, contexts, folder, &additions)
         .with_context(|| format!("cannot write the session {}", folder.display()))
 }

@@ -97,8 +97,8 @@ fn measures(scope: &Scope) -> String {
         } else {
             format!(" {unit}")
         };
-        let exact = if measure.exact { "exact" } else { "sampled" };
-        format!("{name} {}{unit} ({exact})", scope.all.get(place))
+        let origin = measure.origin.name();
+        format!("{name} {}{unit} ({origin})", scope.all.get(place))
     });
     sums.collect::<Vec<_>>().join(", ")
 }

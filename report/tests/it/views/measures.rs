@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::common::FIB;
-use varid_recording::{ContextCount, ContextCounter, ContextNode, CounterId, NodeId, Tactic};
+use varid_recording::{
+    ContextCount, ContextCounter, ContextNode, CounterId, EstimatedMeasure, NodeId, Tactic,
+};
 use varid_report::{Diff, DiffView, ExportFormat, ExportRequest, Quantity, Side, export};
 
 /// A view of these measures.
@@ -180,6 +182,33 @@ fn a_measure_that_only_a_recording_names_is_in_every_view() {
         let csv = fixture.render(&options, &view(table), OutputFormat::Csv);
         assert!(csv.lines().next().unwrap().contains("toys"), "{csv}");
     }
+}
+
+#[test]
+fn a_measure_that_was_computed_from_counts_is_no_exact_one() {
+    let mut fixture = counted(&TOYS, &TOY_TREE);
+    let estimates = &mut fixture.writer.manifest_mut().estimates;
+    estimates.push(EstimatedMeasure {
+        measure: "toys".to_owned(),
+        target: "jop-2011".to_owned(),
+        settings: Vec::new(),
+        within: None,
+    });
+    fixture.writer.finish().unwrap();
+    let (options, view) = (Options::default(), named(&["toys", "calls"], tree_table()));
+    let text = fixture.render(&options, &view, OutputFormat::Text);
+    let expected = "toys 425 bricks (estimated), calls 101 (exact)";
+    assert!(text.contains(expected), "{text}");
+    let report = json(&fixture, &options, &view);
+    let schema = include_str!("../../../schema/report.schema.json");
+    let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
+    schema::valid(&schema, &schema, &report).unwrap();
+    let of = |place: usize, key: &str| report["measures"][place][key].as_bool();
+    assert_eq!(
+        (of(0, "exact"), of(0, "estimated")),
+        (Some(false), Some(true))
+    );
+    assert_eq!((of(1, "exact"), of(1, "estimated")), (Some(true), None));
 }
 
 fn tree_table() -> &'static ReportTable {
