@@ -22,6 +22,10 @@ pub struct ShippedTarget {
 /// All targets that varid has.
 pub const SHIPPED: &[ShippedTarget] = &[
     ShippedTarget {
+        name: "jamuth",
+        text: include_str!("../targets/jamuth.toml"),
+    },
+    ShippedTarget {
         name: "jop-2008",
         text: include_str!("../targets/jop-2008.toml"),
     },
