@@ -17,6 +17,7 @@
 //! | what was counted, which of it is priced | `program`, `within` |
 //! | the order of calls, through the method cache | `replay` |
 //! | the sums | `estimate` |
+//! | the parts of a sum, by opcode | `opcode_costs` |
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
 
@@ -26,6 +27,7 @@ mod document;
 mod error;
 mod estimate;
 mod method_cache;
+mod opcode_costs;
 mod price;
 mod program;
 mod replay;
@@ -42,6 +44,7 @@ pub use estimate::{
     CacheAccesses, CacheSummary, Estimate, PlaceCost, Uncosted, WholeCosts, estimate,
 };
 pub use method_cache::{Access, CodeId, FifoVariableBlock, Geometry, MethodCache, Words};
+pub use opcode_costs::{OpcodeCost, opcode_costs};
 pub use price::Price;
 pub use program::{MethodBody, Program, ProgramMethod, ProgramNode};
 pub use replay::{CacheCharges, Replay};

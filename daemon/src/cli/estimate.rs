@@ -3,6 +3,8 @@
 use super::selection::InputArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
+use varid_session::config::units;
 
 /// `varid estimate`.
 #[derive(Debug, Args)]
@@ -13,7 +15,7 @@ pub struct EstimateArgs {
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "targets")]
     pub target: Option<String>,
     /// List the targets that varid has.
-    #[arg(long, conflicts_with_all = ["target", "set", "sweep", "within", "assume_cache", "output"])]
+    #[arg(long, conflicts_with_all = ["target", "set", "sweep", "within", "assume_cache", "opcodes", "measured", "output"])]
     pub targets: bool,
     /// Replace a value of the target, such as method_cache.size=2K. May be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
@@ -28,6 +30,13 @@ pub struct EstimateArgs {
     /// Assume that the method cache always has the code, or never, whatever the order of calls was.
     #[arg(long, value_enum)]
     pub assume_cache: Option<AssumedCache>,
+    /// List what the executions of each opcode cost.
+    #[arg(long)]
+    pub opcodes: bool,
+    /// What the priced calls took when they were measured, such as 12.3ms: says by how much the estimate differs. Needs a target in
+    /// nanoseconds, such as a table of 'varid calibrate'.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub measured: Option<Duration>,
     /// How the result is printed.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = SummaryFormat::Text)]
     pub summary: SummaryFormat,

@@ -9,11 +9,12 @@ use crate::output;
 use anyhow::{Context, bail, ensure};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 use summary::Summary;
 use varid_estimate::{
     CacheAccesses, CacheCharges, CostModel, Estimate, Geometry, MethodBody, MethodCode, MethodName,
     PricedMethod, Program, ProgramMethod, Replay, SHIPPED, Setting, Target, estimate,
-    methods_named,
+    methods_named, opcode_costs,
 };
 use varid_recording::{CallOrder, Contexts, SessionReader};
 use varid_report::{Options, Profile, visit_java_methods};
@@ -40,6 +41,18 @@ fn check_output(output: &Path, read: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Checks that an estimate can be compared with a time that was measured.
+fn check_measured(time: Duration, target: &Target) -> anyhow::Result<()> {
+    ensure!(
+        target.unit == "ns" && target.method_cache.is_none(),
+        "--measured needs costs in nanoseconds without a method cache, such as a table of 'varid calibrate': those of {} are in {}",
+        target.name,
+        target.unit
+    );
+    ensure!(!time.is_zero(), "--measured: 0 is no time");
+    Ok(())
+}
+
 /// Prints what the session costs, and writes a session with the costs if one is asked for.
 pub fn run(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     let Some(name) = args.target.as_deref().filter(|_| !args.targets) else {
@@ -50,6 +63,9 @@ pub fn run(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     let settings = settings.collect::<Result<Vec<_>, _>>()?;
     let target = Target::named(name, &settings)?;
     let swept = swept(name, &settings, &args.sweep)?;
+    if let Some(time) = args.measured {
+        check_measured(time, &target)?;
+    }
     let folder = args.input.folder()?;
     if let Some(output) = &args.output {
         check_output(output, &folder)?;
@@ -102,12 +118,18 @@ pub fn run(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     let found = estimate(&program, &target, &priced, accesses);
     let is_interval = matches!(accesses, CacheAccesses::Bounds) && target.method_cache.is_some();
     let caches = charges.get(1..).unwrap_or_default();
-    let summary = Summary::new(
+    let mut summary = Summary::new(
         &target,
         &found,
         is_interval,
         &cache_totals(&found, &charges, caches),
     );
+    if args.opcodes {
+        summary = summary.with_opcodes(&opcode_costs(&program, &found));
+    }
+    if let Some(time) = args.measured {
+        summary = summary.with_measured(time, found.total);
+    }
     summary.print(args.summary)?;
     if let Some(folder) = &args.output {
         let assumptions = session::Assumptions {

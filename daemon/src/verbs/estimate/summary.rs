@@ -3,9 +3,10 @@
 use crate::cli::SummaryFormat;
 use crate::output::{self, Align};
 use serde::Serialize;
-use varid_estimate::{CacheSummary, Estimate, Price, Target};
+use std::time::Duration;
+use varid_estimate::{CacheSummary, Estimate, OpcodeCost, Price, Target};
 
-/// The most instructions without a cost that people are shown.
+/// The most instructions, with or without a cost, that people are shown.
 const MOST: usize = 10;
 
 /// The result, for programs.
@@ -22,6 +23,10 @@ pub struct Summary {
     calls: u64,
     uncosted: Vec<Uncosted>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    opcodes: Vec<Opcode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<Measured>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     sweep: Vec<Cache>,
     notes: Vec<String>,
 }
@@ -35,6 +40,27 @@ struct Uncosted {
     executions: u64,
     /// A percentage of the instructions.
     share: f64,
+}
+
+/// What the executions of an opcode cost.
+#[derive(Debug, Serialize)]
+struct Opcode {
+    opcode: &'static str,
+    executions: u64,
+    cycles: f64,
+    low: f64,
+    /// None if it is not bounded.
+    high: Option<f64>,
+}
+
+/// What was measured, beside the estimate.
+#[derive(Debug, Serialize)]
+struct Measured {
+    ns: u64,
+    /// By how much the estimate is higher, as a percentage of what was measured.
+    error: f64,
+    /// Whether what was measured lies between the estimate's bounds.
+    within_bounds: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -83,9 +109,35 @@ impl Summary {
             instructions: found.instructions,
             calls: found.calls,
             uncosted: uncosted.collect(),
+            opcodes: Vec::new(),
+            measured: None,
             sweep: sweep.collect(),
             notes: found.notes.clone(),
         }
+    }
+
+    /// Adds what the executions of each opcode cost, the most expensive first.
+    pub fn with_opcodes(mut self, costs: &[OpcodeCost]) -> Self {
+        let opcodes = costs.iter().map(|one| Opcode {
+            opcode: one.opcode,
+            executions: one.executions,
+            cycles: one.cost.value,
+            low: one.cost.low,
+            high: Some(one.cost.high).filter(|high| high.is_finite()),
+        });
+        self.opcodes = opcodes.collect();
+        self
+    }
+
+    /// Adds a time, above 0, that was measured, and compares the estimate in nanoseconds with it.
+    pub fn with_measured(mut self, time: Duration, total: Price) -> Self {
+        let ns = time.as_secs_f64() * 1e9;
+        self.measured = Some(Measured {
+            ns: ns.round() as u64,
+            error: (total.value / ns - 1.0) * 100.0,
+            within_bounds: (total.low..=total.high).contains(&ns),
+        });
+        self
     }
 
     pub fn print(&self, format: SummaryFormat) -> anyhow::Result<()> {
@@ -114,6 +166,23 @@ impl Summary {
                 "{target}: {low} to {high} {unit} for {counted}: between a method cache that always has the code and one that never has it; 'varid exact --call-order' keeps what decides it\n"
             ),
         };
+        if let Some(Measured {
+            ns,
+            error,
+            within_bounds,
+        }) = &self.measured
+        {
+            let side = if *error < 0.0 { "below" } else { "above" };
+            let bounds = if *within_bounds {
+                "within"
+            } else {
+                "outside of"
+            };
+            text += &format!(
+                "measured: {ns} ns, {bounds} the bounds; the estimate is {:.1} % {side} it\n",
+                error.abs()
+            );
+        }
         for one in self.uncosted.iter().take(MOST) {
             let what = match (&one.opcode, &one.method) {
                 (Some(opcode), _) => format!("{opcode} has no known cost"),
@@ -136,14 +205,44 @@ impl Summary {
         for note in &self.notes {
             text += &format!("note: {note}\n");
         }
+        if !self.opcodes.is_empty() {
+            text.push('\n');
+            text += &self.opcode_table();
+        }
         if !self.sweep.is_empty() {
             text.push('\n');
-            text += &self.table();
+            text += &self.cache_table();
         }
         text
     }
 
-    fn table(&self) -> String {
+    fn opcode_table(&self) -> String {
+        let all: f64 = self.opcodes.iter().map(|one| one.cycles).sum();
+        let rows = self.opcodes.iter().take(MOST).map(|one| {
+            [
+                one.executions.to_string(),
+                format!("{:.0}", one.cycles),
+                format!("{:.2}", one.cycles / all.max(f64::MIN_POSITIVE) * 100.0),
+                one.opcode.to_owned(),
+            ]
+        });
+        let rows: Vec<_> = rows.collect();
+        let (right, left) = (Align::Right, Align::Left);
+        let head = [
+            ("executions", right),
+            (self.unit.as_str(), right),
+            ("%", right),
+            ("opcode", left),
+        ];
+        let mut text = output::table(head, &rows);
+        let more = self.opcodes.len().saturating_sub(rows.len());
+        if more > 0 {
+            text += &format!("and {more} more: --summary json lists them\n");
+        }
+        text
+    }
+
+    fn cache_table(&self) -> String {
         let head = ["size", "blocks", self.unit.as_str(), "%", "misses", "hits"];
         let least = self
             .sweep
