@@ -1,7 +1,7 @@
 //! Tests that all instructions are measured, and that two clocks agree on them.
 
 #[path = "../calibrate.rs"]
-mod calibration;
+pub mod calibration;
 
 use anyhow::{Result, ensure};
 use calibration::Calibration;

@@ -18,5 +18,6 @@ mod make_board;
 mod module;
 mod pmu;
 mod pointer_authentication;
+mod prediction;
 mod probes_board;
 mod unwinding;
