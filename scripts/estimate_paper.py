@@ -1,0 +1,46 @@
+#!/usr/bin/env -S python3 -B
+"""What do the papers on estimates print, and what is it here? Counts, estimates, times and calibrates, and writes docs/estimates.md.
+
+usage: estimate_paper.py RELEASE-FOLDER DOCUMENT [small]      after make build
+Needs a machine with nothing else to do, half an hour; `small` shows in some minutes that all of it runs, and measures little.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import estimate_runs as runs
+from estimate_pages import accuracy, case_study, head, hit_and_miss, overhead, prediction, timing
+
+SIZES = ("512", "1K", "2K", "4K", "8K")
+BLOCKS = (2, 4, 8, 16, 32)
+
+
+def main():
+    if len(sys.argv) not in (3, 4) or sys.argv[3:] not in ([], ["small"]):
+        sys.exit(__doc__.split("\n\n")[1])
+    release, document = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
+    effort = runs.SMALL if sys.argv[3:] else runs.FULL
+    with tempfile.TemporaryDirectory() as folder:
+        tools = runs.Tools(release, Path(folder))
+        classes = {compiler: tools.compile(compiler) for compiler in ("ecj", "javac")}
+        classes = {compiler: folder for compiler, folder in classes.items() if folder}
+        counted = {compiler: tools.count(f"counted-{compiler}", ["--call-order"], folder, "Embedded") for compiler, folder in classes.items()}
+        best = counted.get("ecj", counted["javac"])
+        pages = head(effort == runs.SMALL)
+        pages += accuracy({compiler: runs.accuracy(tools, session) for compiler, session in counted.items()})
+        pages += hit_and_miss({compiler: runs.assumed(tools, session) for compiler, session in counted.items()})
+        pages += case_study(runs.case_study(tools, best, SIZES, BLOCKS))
+        pages += overhead(runs.overhead(tools, classes["javac"], effort))
+        vm = f"{runs.JDK}/java -Xint -cp {{classpath}} {{class}}"
+        table, fine = runs.calibrate(tools, vm, "nano", effort)
+        _, coarse = runs.calibrate(tools, vm, "millis", effort)
+        pages += timing("HotSpot 17, -Xint", fine, coarse)
+        session = tools.count("kernels", ["--bytecodes"], classes["javac"], "Kernels", 1)
+        pages += prediction(runs.predict(tools, table, session, classes["javac"], effort))
+        document.write_text("\n".join(pages).rstrip() + "\n")
+    print(f"estimate-paper: {document}")
+
+
+if __name__ == "__main__":
+    main()
