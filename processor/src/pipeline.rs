@@ -1,0 +1,299 @@
+//! The pipeline while a program runs: what each instruction adds to the time.
+
+use varid_model::Address;
+use varid_riscv::REGISTERS;
+
+use crate::{
+    cache::{Access, Cache},
+    duration::{Cycles, Operands},
+    predictor::{Branch, Direction, Predictor, PredictorState},
+    processor::{DataCache, InstructionCache, Processor},
+    slot::{AccessKind, Alignment, DataAccess, Slot, Transfer},
+};
+
+/// The time of one instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Issue {
+    /// What passes between the instruction before it and this one, because of a jump or a fetch. The one before it pays for that.
+    pub previous: Cycles,
+    /// What passes while this one holds the stage that issues instructions.
+    pub own: Cycles,
+}
+
+/// How often something happened that does not always happen. None: it is not simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Events {
+    /// Accesses that missed the instruction cache.
+    pub icache_misses: Option<u64>,
+    /// Loads, and stores that fill lines, that missed the data cache.
+    pub dcache_misses: Option<u64>,
+    /// Branches that did not go as predicted.
+    pub mispredicted: Option<u64>,
+}
+
+/// A processor that executes a program.
+#[derive(Debug, Clone)]
+pub struct Pipeline<'p> {
+    processor: &'p Processor,
+    /// The cycles since the first instruction.
+    now: u64,
+    /// When each register can be read.
+    ready: [u64; REGISTERS],
+    /// The instruction before the next one.
+    last: Option<Slot>,
+    predictor: PredictorState,
+    fetches: Option<Fetches>,
+    data: Option<Data>,
+    events: Events,
+}
+
+#[derive(Debug, Clone)]
+struct Fetches {
+    parameters: InstructionCache,
+    cache: Cache,
+    /// The line that was fetched last.
+    line: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+struct Data {
+    parameters: DataCache,
+    cache: Cache,
+}
+
+/// How control came from one instruction to the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Passage {
+    /// The next one stands behind it.
+    Sequential,
+    /// It transferred control.
+    Transferred,
+}
+
+impl<'p> Pipeline<'p> {
+    /// Begins with empty caches.
+    #[must_use]
+    pub fn new(processor: &'p Processor) -> Self {
+        let fetches = processor.icache.map(|parameters| Fetches {
+            parameters,
+            cache: Cache::new(parameters.geometry, parameters.replacement),
+            line: None,
+        });
+        let data = processor.dcache.map(|parameters| Data {
+            parameters,
+            cache: Cache::new(parameters.geometry, parameters.replacement),
+        });
+        Self {
+            processor,
+            now: 0,
+            ready: [0; REGISTERS],
+            last: None,
+            predictor: PredictorState::new(processor.prediction.predictor),
+            events: Events {
+                icache_misses: fetches.is_some().then_some(0),
+                dcache_misses: data.is_some().then_some(0),
+                mispredicted: (processor.prediction.predictor != Predictor::None).then_some(0),
+            },
+            fetches,
+            data,
+        }
+    }
+
+    /// The cycles since the first instruction began.
+    #[must_use]
+    pub const fn cycles(&self) -> Cycles {
+        Cycles(self.now)
+    }
+
+    /// What happened.
+    #[must_use]
+    pub const fn events(&self) -> Events {
+        self.events
+    }
+
+    /// Executes an instruction.
+    pub fn issue(&mut self, slot: &Slot, operands: Operands) -> Issue {
+        let before = self.arrive(slot);
+        self.now = self.now.saturating_add(before);
+        let begin = self.begin(slot);
+        let mut end = begin.saturating_add(slot.cycles(operands).into());
+        if let Some(access) = slot.access {
+            end = end.saturating_add(self.access(access, operands));
+        }
+        if let Some(register) = slot.writes
+            && let Some(ready) = self.ready.get_mut(register.index())
+        {
+            *ready = end.saturating_add(slot.result_delay.into());
+        }
+        let own = end.saturating_sub(self.now);
+        self.now = end;
+        self.last = Some(*slot);
+        Issue {
+            previous: Cycles(before),
+            own: Cycles(own),
+        }
+    }
+
+    /// When an instruction can begin: not before its operands are there.
+    fn begin(&self, slot: &Slot) -> u64 {
+        let early = u64::from(slot.operands_early);
+        let reads = slot.reads.iter().flatten();
+        let ready = reads.filter_map(|register| self.ready.get(register.index()));
+        let needed = ready.map(|ready| match *ready > self.now {
+            // What is there already was there early enough.
+            false if early == 0 => 0,
+            _ => ready.saturating_add(early),
+        });
+        needed.max().unwrap_or_default().max(self.now)
+    }
+
+    /// The cycles between the instruction before and this one.
+    fn arrive(&mut self, slot: &Slot) -> u64 {
+        let Some(last) = self.last else {
+            return self.fetch(slot);
+        };
+        let passage = match last.transfer {
+            Some(Transfer::Jump | Transfer::JumpRegister) => Passage::Transferred,
+            _ if slot.address == last.next => Passage::Sequential,
+            _ => Passage::Transferred,
+        };
+        let fetch = &self.processor.fetch;
+        let straddling = match (slot.alignment, passage) {
+            (Alignment::Whole, _) => 0,
+            (Alignment::Straddling, Passage::Sequential) => fetch.straddling_next,
+            (Alignment::Straddling, Passage::Transferred) => fetch.straddling_target,
+        };
+        let behind = match (last.transfer, passage, last.next_alignment) {
+            (Some(Transfer::Branch(_)), Passage::Transferred, Alignment::Straddling) => {
+                fetch.straddling_behind_taken
+            }
+            _ => 0,
+        };
+        let transfer = self.transfer(&last, passage);
+        let cycles = u64::from(transfer)
+            .saturating_add(straddling.into())
+            .saturating_add(behind.into());
+        cycles.saturating_add(self.fetch(slot))
+    }
+
+    /// The cycles of the transfer by an instruction, which is predicted or not.
+    fn transfer(&mut self, last: &Slot, passage: Passage) -> u32 {
+        let costs = self.processor.transfers;
+        let prediction = self.processor.prediction;
+        let has_predictor = prediction.predictor != Predictor::None;
+        let (cycles, is_predicted) = match last.transfer {
+            None => return 0,
+            Some(Transfer::JumpRegister) => (costs.jump_register, false),
+            Some(Transfer::Jump) if has_predictor => (prediction.jump, true),
+            Some(Transfer::Jump) => (costs.jump, false),
+            Some(Transfer::Branch(offset)) => {
+                let branch = Branch {
+                    address: last.address,
+                    offset,
+                };
+                let went = match passage {
+                    Passage::Transferred => Direction::Taken,
+                    Passage::Sequential => Direction::NotTaken,
+                };
+                let predicted = self.predictor.predict(branch);
+                self.predictor.update(branch, went);
+                let is_predicted = predicted == went;
+                if !is_predicted && let Some(count) = &mut self.events.mispredicted {
+                    *count = count.saturating_add(1);
+                }
+                let cycles = match (predicted, went) {
+                    (Direction::NotTaken, Direction::NotTaken) => return 0,
+                    (Direction::NotTaken, Direction::Taken) => costs.branch,
+                    (Direction::Taken, Direction::Taken) => prediction.branch,
+                    (Direction::Taken, Direction::NotTaken) => prediction.mispredicted,
+                };
+                (cycles, is_predicted)
+            }
+        };
+        if let Some(fetches) = &mut self.fetches {
+            let bytes = match is_predicted {
+                true => fetches.parameters.wrong_path.predicted,
+                false => fetches.parameters.wrong_path.mispredicted,
+            };
+            fetches.run_ahead(last.next, bytes);
+        }
+        cycles
+    }
+
+    /// The cycles until an instruction is there.
+    fn fetch(&mut self, slot: &Slot) -> u64 {
+        let Some(fetches) = &mut self.fetches else {
+            return 0;
+        };
+        let end = slot.next.wrapping_add_signed(-1);
+        let misses = fetches
+            .fetch(slot.address)
+            .saturating_add(fetches.fetch(end));
+        if let Some(count) = &mut self.events.icache_misses {
+            *count = count.saturating_add(misses);
+        }
+        let parameters = fetches.parameters;
+        let miss = parameters.miss.of_line(parameters.geometry.line);
+        misses.saturating_mul(miss.into())
+    }
+
+    /// The cycles that an access of memory adds.
+    fn access(&mut self, access: DataAccess, operands: Operands) -> u64 {
+        let address = access.address(operands.first);
+        let misaligned = match access.is_misaligned(address) {
+            true => u64::from(self.processor.instructions.misaligned),
+            false => 0,
+        };
+        let Some(data) = &mut self.data else {
+            return misaligned;
+        };
+        let DataCache {
+            writes,
+            miss,
+            geometry,
+            write_back,
+            ..
+        } = data.parameters;
+        let address = Address::new(address.into());
+        let (found, fills) = match access.kind {
+            AccessKind::Load => (data.cache.read(address), true),
+            AccessKind::Store => {
+                let found = data.cache.write(address, writes);
+                (found, writes == crate::cache::Writes::Back)
+            }
+        };
+        if !found.is_miss() || !fills {
+            return misaligned;
+        }
+        if let Some(count) = &mut self.events.dcache_misses {
+            *count = count.saturating_add(1);
+        }
+        let back = match found {
+            Access::MissAndWriteBack => u64::from(write_back),
+            _ => 0,
+        };
+        misaligned
+            .saturating_add(miss.of_line(geometry.line).into())
+            .saturating_add(back)
+    }
+}
+
+impl Fetches {
+    /// Fetches the line of an address. Returns the number of misses.
+    fn fetch(&mut self, address: Address) -> u64 {
+        let line = self.cache.line_of(address);
+        if self.line == Some(line) {
+            return 0;
+        }
+        self.line = Some(line);
+        u64::from(self.cache.read(address).is_miss())
+    }
+
+    /// Fetches bytes that are not executed. Lines that miss are filled while other instructions are waited for.
+    fn run_ahead(&mut self, address: Address, bytes: u32) {
+        if let Some(last) = bytes.checked_sub(1) {
+            self.fetch(address);
+            self.fetch(address.wrapping_add(last.into()));
+        }
+    }
+}

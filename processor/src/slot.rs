@@ -1,0 +1,181 @@
+//! An instruction at its address, with everything that its time depends on but operands and what was executed before.
+
+use varid_model::Address;
+use varid_riscv::{Instruction, Length, Operation, Register};
+
+use crate::{
+    class::Class,
+    duration::{Duration, Operands, Signedness},
+    error::Unsupported,
+    processor::Processor,
+};
+
+/// An instruction of a program on a processor. It is made once, and issued each time that the instruction is executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// Its address.
+    pub(crate) address: Address,
+    /// The address of the next instruction in memory.
+    pub(crate) next: Address,
+    /// How long it takes.
+    pub(crate) duration: Duration,
+    /// Whether its operands have a sign, for a division.
+    pub(crate) signedness: Signedness,
+    /// The registers that it reads.
+    pub(crate) reads: [Option<Register>; 3],
+    /// How much earlier than others it needs them.
+    pub(crate) operands_early: u32,
+    /// The register that it writes.
+    pub(crate) writes: Option<Register>,
+    /// How much later the result can be read.
+    pub(crate) result_delay: u32,
+    /// Whether and how it may leave the sequence.
+    pub(crate) transfer: Option<Transfer>,
+    /// How it accesses memory.
+    pub(crate) access: Option<DataAccess>,
+    /// The amount of a shift by a constant.
+    pub(crate) amount: Option<u32>,
+    /// How it lies in the words of memory.
+    pub(crate) alignment: Alignment,
+    /// How the next instruction in memory lies. [`Alignment::Whole`] if there is none.
+    pub(crate) next_alignment: Alignment,
+}
+
+/// How an instruction lies in the words of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alignment {
+    /// Within one.
+    Whole,
+    /// One half in each of two.
+    Straddling,
+}
+
+/// A transfer of control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transfer {
+    /// A conditional branch, with the distance to its target in bytes.
+    Branch(i32),
+    /// `jal`, and `fence.i`, which fetches the next instruction again.
+    Jump,
+    /// `jalr`.
+    JumpRegister,
+}
+
+/// An access of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataAccess {
+    /// What it does.
+    pub(crate) kind: AccessKind,
+    /// Added to rs1.
+    pub(crate) offset: i32,
+    /// The number of bytes.
+    pub(crate) bytes: u32,
+}
+
+/// What an access does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessKind {
+    /// It reads.
+    Load,
+    /// It writes, or reads and writes.
+    Store,
+}
+
+impl Alignment {
+    const fn of(address: Address, length: Length) -> Self {
+        match (address.get() & 2, length) {
+            (2, Length::Four) => Self::Straddling,
+            _ => Self::Whole,
+        }
+    }
+}
+
+impl DataAccess {
+    fn of(instruction: &Instruction) -> Option<Self> {
+        let (kind, width) = match instruction.operation {
+            Operation::Load(width, _) | Operation::LoadReserved(width) => (AccessKind::Load, width),
+            Operation::LoadFloat(precision) => (AccessKind::Load, precision.width()),
+            Operation::Store(width)
+            | Operation::StoreConditional(width)
+            | Operation::Atomic(_, width) => (AccessKind::Store, width),
+            Operation::StoreFloat(precision) => (AccessKind::Store, precision.width()),
+            _ => return None,
+        };
+        Some(Self {
+            kind,
+            offset: instruction.immediate,
+            bytes: width.bytes(),
+        })
+    }
+
+    /// The address, if rs1 has this value.
+    pub(crate) const fn address(self, base: u32) -> u32 {
+        base.wrapping_add_signed(self.offset)
+    }
+
+    /// Returns true if an access at this address crosses a boundary of four bytes.
+    pub(crate) const fn is_misaligned(self, address: u32) -> bool {
+        (address & 3).saturating_add(self.bytes) > 4
+    }
+}
+
+impl Slot {
+    /// Makes the slot of an instruction. `following` is the length of the next instruction in memory, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// The processor has no such instruction.
+    pub fn new(
+        processor: &Processor,
+        instruction: &Instruction,
+        address: Address,
+        following: Option<Length>,
+    ) -> Result<Self, Unsupported> {
+        let class = Class::of(instruction);
+        let costs = &processor.instructions;
+        let duration = costs.duration(class).ok_or(Unsupported {
+            class: class.key(),
+            address,
+        })?;
+        let next = instruction.next(address);
+        Ok(Self {
+            address,
+            next,
+            duration,
+            signedness: signedness(instruction.operation),
+            reads: instruction.reads(),
+            operands_early: costs.operands_early.get(class).unwrap_or_default(),
+            writes: instruction.writes(),
+            result_delay: costs.result_delays.get(class).unwrap_or_default(),
+            transfer: match class {
+                Class::Branch => Some(Transfer::Branch(instruction.immediate)),
+                Class::Jump | Class::FenceI => Some(Transfer::Jump),
+                Class::JumpRegister => Some(Transfer::JumpRegister),
+                _ => None,
+            },
+            access: DataAccess::of(instruction),
+            amount: (class == Class::Shift).then_some(instruction.immediate.cast_unsigned()),
+            alignment: Alignment::of(address, instruction.length),
+            next_alignment: match following {
+                Some(length) => Alignment::of(next, length),
+                None => Alignment::Whole,
+            },
+        })
+    }
+
+    /// The cycles that it occupies the processor with these operands.
+    pub(crate) fn cycles(&self, operands: Operands) -> u32 {
+        let second = self.amount.unwrap_or(operands.second);
+        let operands = Operands { second, ..operands };
+        self.duration.of(operands, self.signedness)
+    }
+}
+
+const fn signedness(operation: Operation) -> Signedness {
+    match operation {
+        Operation::Divide(divide) | Operation::DivideWord(divide) if divide.is_signed() => {
+            Signedness::Signed
+        }
+        _ => Signedness::Unsigned,
+    }
+}
