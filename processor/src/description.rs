@@ -18,7 +18,7 @@ use crate::{
 /// The most cycles of one value.
 const MOST_CYCLES: u32 = 100_000;
 /// The largest cache, in bytes.
-const MOST_CACHE: u32 = 64 << 20;
+const MOST_CACHE: u32 = 16 << 20;
 /// The largest line of a cache, in bytes.
 const MOST_LINE: u32 = 4096;
 /// The most counters of a predictor.
@@ -368,3 +368,6 @@ fn data_cache(whole: &mut Section) -> Result<Option<DataCache>> {
         write_back: write_back.unwrap_or_default(),
     }))
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use varid_model::Address;
 use varid_riscv::REGISTERS;
 
 use crate::{
-    cache::{Access, Cache},
+    cache::{Access, Cache, Writes},
     duration::{Cycles, Operands},
     predictor::{Branch, Direction, Predictor, PredictorState},
     processor::{DataCache, InstructionCache, Processor},
@@ -139,11 +139,7 @@ impl<'p> Pipeline<'p> {
         let early = u64::from(slot.operands_early);
         let reads = slot.reads.iter().flatten();
         let ready = reads.filter_map(|register| self.ready.get(register.index()));
-        let needed = ready.map(|ready| match *ready > self.now {
-            // What is there already was there early enough.
-            false if early == 0 => 0,
-            _ => ready.saturating_add(early),
-        });
+        let needed = ready.map(|ready| ready.saturating_add(early));
         needed.max().unwrap_or_default().max(self.now)
     }
 
@@ -259,7 +255,7 @@ impl<'p> Pipeline<'p> {
             AccessKind::Load => (data.cache.read(address), true),
             AccessKind::Store => {
                 let found = data.cache.write(address, writes);
-                (found, writes == crate::cache::Writes::Back)
+                (found, writes == Writes::Back)
             }
         };
         if !found.is_miss() || !fills {
@@ -297,3 +293,6 @@ impl Fetches {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

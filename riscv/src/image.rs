@@ -90,7 +90,7 @@ impl Image {
             xlen,
             entry: Address::new(elf.entry()),
             segments,
-            symbols: symbols(&elf)?,
+            symbols: symbols(&elf, file.len())?,
         };
         let is_code = |segment: &Segment| segment.mode.execute;
         if !image.segment(image.entry).is_some_and(is_code) {
@@ -212,8 +212,11 @@ fn mode(flags: SegmentFlags) -> Mode {
     }
 }
 
-fn symbols(elf: &File<'_>) -> Result<Vec<Symbol>> {
+/// Reads the symbols of a file of this size. Many symbols may claim the same long name: all together are no longer than four files.
+fn symbols(elf: &File<'_>, file_size: usize) -> Result<Vec<Symbol>> {
     let mut symbols = Vec::new();
+    let limit = file_size.saturating_mul(4);
+    let mut left = limit;
     for symbol in elf.symbols() {
         let kind = match symbol.kind() {
             Kind::Text => SymbolKind::Function,
@@ -222,7 +225,7 @@ fn symbols(elf: &File<'_>) -> Result<Vec<Symbol>> {
             _ => continue,
         };
         let name = symbol.name_bytes().unwrap_or_default();
-        // Mapping symbols, "$x" and "$d", and the assembler's local labels.
+        // "$x" and "$d" are mapping symbols.
         if symbol.is_undefined() || name.is_empty() || name.starts_with(b"$") {
             continue;
         }
@@ -232,6 +235,10 @@ fn symbols(elf: &File<'_>) -> Result<Vec<Symbol>> {
                 limit: MAX_SYMBOLS,
             });
         }
+        left = left.checked_sub(name.len()).ok_or(Error::TooMany {
+            what: "bytes of symbols' names",
+            limit,
+        })?;
         symbols.push(Symbol {
             name: String::from_utf8_lossy(name).into_owned(),
             address: Address::new(symbol.address()),

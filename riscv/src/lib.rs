@@ -7,6 +7,7 @@
 //! | which registers are there | `register` |
 //! | what does an operation compute | `operation` |
 //! | which registers does an instruction use, and where does execution continue | `instruction` |
+//! | how is it written | `text` |
 //! | how is code decoded | `decode`, `bits` |
 //! | what is in an executable | `image` |
 //! | what is wrong with it | `error` |
@@ -31,6 +32,7 @@ mod image;
 mod instruction;
 mod operation;
 mod register;
+mod text;
 
 pub use decode::{Illegal, decode};
 pub use error::{Error, Result};
@@ -41,3 +43,4 @@ pub use operation::{
     Precision, Width,
 };
 pub use register::{REGISTERS, Register};
+pub use text::Text;

@@ -6,6 +6,7 @@ mod libraries;
 mod sessions;
 mod vm;
 
+use bytes::Bytes;
 use libraries::{INLINED, NAMES, compiled, gdb_list, jitdump, stripped};
 use sessions::{call_order, contexts, old_counts, session};
 use std::path::Path;
@@ -28,6 +29,40 @@ const ART: [u8; 20] = [
     0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67, 0xfb, 0x41, 0xf5, 0x0e, 0x66, 0x90,
     0x82, 0xcc, 0xac, 0x64,
 ];
+
+/// Instructions of several formats: addi, lw, sw, beq, jal, jalr, mul, lui, csrrs, and compressed li, mv, j, lwsp.
+fn riscv_code() -> Vec<u8> {
+    let words: [u32; 9] = [
+        0xff01_0113,
+        0x0005_a503,
+        0x00a5_a023,
+        0xfe05_0ee3,
+        0x0080_00ef,
+        0x0000_8067,
+        0x02b5_0533,
+        0x0001_0537,
+        0xc000_2573,
+    ];
+    let halves: [u16; 4] = [0x4505, 0x852e, 0xa001, 0x4502];
+    let words = words.into_iter().flat_map(u32::to_le_bytes);
+    words
+        .chain(halves.into_iter().flat_map(u16::to_le_bytes))
+        .collect()
+}
+
+/// An executable of one segment with this code.
+fn riscv_executable() -> Vec<u8> {
+    let code = riscv_code();
+    let size = code.len() as u32;
+    // ELF32, little-endian; an executable for RISC-V with one program header.
+    let header = Bytes::default()
+        .put(*b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0")
+        .u16s([2, 243])
+        .u32s([1, 0x10000, 52, 0, 1])
+        .u16s([52, 32, 1, 40, 0, 0]);
+    let segment = header.u32s([1, 84, 0x10000, 0x10000, size, size + 16, 5, 4]);
+    [segment.0, code].concat()
+}
 
 fn main() -> Result {
     let folder = std::env::args_os().nth(1).ok_or("usage: seeds FOLDER")?;
@@ -52,6 +87,11 @@ fn main() -> Result {
     let scratch = tempfile::tempdir()?;
     let substitute = scratch.path().join("substitute");
     Substitute::of_dex(&DexFile::parse(dex)?)?.write(&substitute)?;
+    for processor in varid_processor::SHIPPED {
+        save("processor", processor.name, processor.text.as_bytes())?;
+    }
+    save("riscv", "code", &riscv_code())?;
+    save("riscv", "executable", &riscv_executable())?;
     save("elf", "substitute", &std::fs::read(&substitute)?)?;
     Substitute::of_dex(&DexFile::parse(items)?)?.write(&substitute)?;
     save("lines", "substitute", &std::fs::read(&substitute)?)?;

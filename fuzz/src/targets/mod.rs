@@ -26,9 +26,11 @@ mod lines;
 mod nmethod;
 mod oat_file;
 mod perf_map;
+mod processor;
 mod record;
 mod report;
 mod retrace;
+mod riscv;
 mod session;
 mod substitute;
 mod tunnel;
@@ -38,7 +40,7 @@ mod walk;
 pub type Target = fn(&[u8]);
 
 /// Every target, by name. Its seeds are in `seeds/NAME`.
-pub const TARGETS: [(&str, Target); 33] = [
+pub const TARGETS: [(&str, Target); 35] = [
     ("call_order", call_order::fuzz),
     ("calls", calls::fuzz),
     ("class", class::fuzz),
@@ -65,9 +67,11 @@ pub const TARGETS: [(&str, Target); 33] = [
     ("nmethod", nmethod::fuzz),
     ("oat_file", oat_file::fuzz),
     ("perf_map", perf_map::fuzz),
+    ("processor", processor::fuzz),
     ("record", record::fuzz),
     ("report", report::fuzz),
     ("retrace", retrace::fuzz),
+    ("riscv", riscv::fuzz),
     ("session", session::fuzz),
     ("substitute", substitute::fuzz),
     ("tunnel", tunnel::fuzz),

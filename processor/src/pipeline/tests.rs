@@ -1,0 +1,153 @@
+//! Sequences of instructions take what the cores' manuals say.
+
+use varid_model::Address;
+use varid_riscv::{Instruction, Length, Xlen, decode};
+
+use crate::{Cycles, Events, Issue, Operands, Pipeline, Processor, Setting, Slot};
+
+const ADD: u32 = 0x00b5_0533; // add a0, a0, a1
+const LOAD: u32 = 0x0005_a503; // lw a0, 0(a1)
+const STORE: u32 = 0x00a5_a023; // sw a0, 0(a1)
+const NOP: u32 = 0x0000_0013;
+const JUMP_REGISTER: u32 = 0x0005_0067; // jr a0
+const BACK: u32 = 0xfe05_0ee3; // beq a0, zero, -4
+const FORTH: u32 = 0x0005_0463; // beq a0, zero, 8
+const JUMP: u32 = 0x0080_006f; // j 8
+const DIVIDE: u32 = 0x02b5_4533; // div a0, a0, a1
+
+fn instruction(word: u32) -> Instruction {
+    decode(&word.to_le_bytes(), Xlen::Rv32).unwrap()
+}
+
+fn processor(name: &str, settings: &[&str]) -> Processor {
+    let settings = settings.iter();
+    let settings: Vec<_> = settings.map(|text| Setting::parse(text).unwrap()).collect();
+    Processor::named(name, &settings).unwrap()
+}
+
+/// What instructions at these addresses take, one after the other, and what happens.
+fn run(processor: &Processor, code: &[(u64, u32)], operands: Operands) -> (Vec<Issue>, Events) {
+    let mut pipeline = Pipeline::new(processor);
+    let issues = code.iter().map(|(address, word)| {
+        let address = Address::new(*address);
+        let following = Some(Length::Four);
+        let slot = Slot::new(processor, &instruction(*word), address, following).unwrap();
+        pipeline.issue(&slot, operands)
+    });
+    (issues.collect(), pipeline.events())
+}
+
+fn cycles(processor: &Processor, code: &[(u64, u32)]) -> u64 {
+    let (issues, _) = run(processor, code, Operands::default());
+    let cycles = issues.iter().map(|issue| issue.previous.0 + issue.own.0);
+    cycles.sum()
+}
+
+#[test]
+fn ibex_takes_what_its_manual_says() {
+    let ibex = processor("ibex", &[]);
+    assert_eq!(cycles(&ibex, &[(0, LOAD), (4, ADD), (8, STORE)]), 5);
+    // Not taken; taken.
+    assert_eq!(cycles(&ibex, &[(0, FORTH), (4, NOP)]), 2);
+    assert_eq!(cycles(&ibex, &[(0, FORTH), (8, NOP)]), 4);
+    let target = processor("ibex", &["branch_target_alu=true"]);
+    assert_eq!(cycles(&target, &[(0, FORTH), (8, NOP)]), 3);
+    assert_eq!(cycles(&ibex, &[(0, JUMP), (8, NOP)]), 3);
+    // The target's second half is fetched later. What follows in sequence is there in time.
+    assert_eq!(cycles(&ibex, &[(2, JUMP), (10, NOP)]), 4);
+    assert_eq!(cycles(&ibex, &[(2, NOP), (6, NOP)]), 2);
+    let by_zero = run(&ibex, &[(0, DIVIDE)], Operands::default()).0;
+    assert_eq!(by_zero[0].own, Cycles(2));
+}
+
+#[test]
+fn a_loaded_value_is_waited_for_only_if_it_is_read_at_once() {
+    let ibex = processor("ibex", &["writeback_stage=true"]);
+    assert_eq!(cycles(&ibex, &[(0, LOAD), (4, NOP)]), 2);
+    assert_eq!(cycles(&ibex, &[(0, LOAD), (4, ADD)]), 3);
+    assert_eq!(cycles(&ibex, &[(0, LOAD), (4, NOP), (8, ADD)]), 3);
+    let cv32e40p = processor("cv32e40p", &[]);
+    // A jump needs its operand a stage earlier.
+    assert_eq!(cycles(&cv32e40p, &[(0, ADD), (4, ADD)]), 2);
+    assert_eq!(cycles(&cv32e40p, &[(0, ADD), (4, JUMP_REGISTER)]), 3);
+    assert_eq!(cycles(&cv32e40p, &[(0, LOAD), (4, JUMP_REGISTER)]), 4);
+    assert_eq!(
+        cycles(&cv32e40p, &[(0, ADD), (4, NOP), (8, JUMP_REGISTER)]),
+        3
+    );
+}
+
+#[test]
+fn a_jump_pays_for_what_passes_before_the_next_instruction() {
+    let ibex = processor("ibex", &[]);
+    let (issues, _) = run(&ibex, &[(0, JUMP), (8, NOP)], Operands::default());
+    let expected = Issue {
+        previous: Cycles(1),
+        own: Cycles(1),
+    };
+    assert_eq!(issues[1], expected);
+}
+
+#[test]
+fn picorv32_fetches_halves_of_instructions_one_by_one() {
+    let picorv32 = processor("picorv32", &[]);
+    assert_eq!(cycles(&picorv32, &[(0, ADD), (4, LOAD), (8, NOP)]), 11);
+    assert_eq!(cycles(&picorv32, &[(0, FORTH), (8, NOP)]), 8);
+    assert_eq!(cycles(&picorv32, &[(2, NOP), (6, NOP)]), 7);
+    // The branch waits for what follows it, then its target is fetched.
+    assert_eq!(cycles(&picorv32, &[(2, FORTH), (10, NOP)]), 10);
+}
+
+#[test]
+fn a_branch_that_goes_as_predicted_is_cheaper() {
+    let ibex = processor("ibex", &["branch_predictor=true"]);
+    let (issues, events) = run(&ibex, &[(4, BACK), (0, NOP)], Operands::default());
+    assert_eq!(
+        (issues[1].previous, events.mispredicted),
+        (Cycles(0), Some(0))
+    );
+    let (issues, events) = run(&ibex, &[(4, BACK), (8, NOP)], Operands::default());
+    assert_eq!(events.mispredicted, Some(1));
+    assert!(issues[1].previous > Cycles(0));
+    let (_, events) = run(&ibex, &[(4, FORTH), (12, NOP)], Operands::default());
+    assert_eq!(events.mispredicted, Some(1));
+    let (_, without) = run(&processor("ibex", &[]), &[(0, NOP)], Operands::default());
+    assert_eq!(without, Events::default());
+}
+
+#[test]
+fn a_miss_of_a_cache_takes_its_time_once() {
+    let vexriscv = processor("vexriscv", &["icache.wrong_path.mispredicted=0"]);
+    let line = u64::from(vexriscv.icache.map(|cache| cache.miss.of_line(32)).unwrap());
+    let (issues, events) = run(
+        &vexriscv,
+        &[(0, NOP), (4, NOP), (32, NOP)],
+        Operands::default(),
+    );
+    let before: Vec<_> = issues.iter().map(|issue| issue.previous.0).collect();
+    assert_eq!(before[..2], [line, 0]);
+    assert_eq!(events.icache_misses, Some(2));
+    let (_, events) = run(
+        &vexriscv,
+        &[(0, STORE), (4, LOAD), (8, LOAD)],
+        Operands::default(),
+    );
+    assert_eq!(events.dcache_misses, Some(1));
+    let back = processor("vexriscv", &["dcache.writes=back"]);
+    let (_, events) = run(
+        &back,
+        &[(0, STORE), (4, LOAD), (8, LOAD)],
+        Operands::default(),
+    );
+    assert_eq!(events.dcache_misses, Some(1));
+}
+
+#[test]
+fn an_instruction_that_the_processor_lacks_is_an_error() {
+    let ibex = processor("ibex", &["rv32m=none"]);
+    let slot = Slot::new(&ibex, &instruction(DIVIDE), Address::new(0x40), None);
+    assert_eq!(
+        slot.unwrap_err().to_string(),
+        "the processor has no instruction of the class 'div', as there is one at 0x40"
+    );
+}
