@@ -10,7 +10,7 @@ use crate::{
     predictor::Predictor,
     processor::{
         DataCache, FetchCosts, InstructionCache, InstructionCosts, MissCosts, Prediction,
-        Processor, TransferCosts, WrongPath,
+        PredictionStage, Processor, TransferCosts, WrongPath,
     },
     section::Section,
 };
@@ -237,8 +237,14 @@ fn prediction(whole: &mut Section) -> Result<Prediction> {
         }
         _ => {}
     }
+    let stages = [
+        ("issue", PredictionStage::Issue),
+        ("fetch", PredictionStage::Fetch),
+    ];
+    let stage = section.choice("stage", &stages)?;
     let costs = Prediction {
         predictor,
+        stage: stage.unwrap_or(PredictionStage::Issue),
         branch: cycles(&mut section, "branch")?,
         jump: cycles(&mut section, "jump")?,
         mispredicted: cycles(&mut section, "mispredicted")?,

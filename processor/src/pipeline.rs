@@ -7,7 +7,7 @@ use crate::{
     cache::{Access, Cache, Writes},
     duration::{Cycles, Operands},
     predictor::{Branch, Direction, Predictor, PredictorState},
-    processor::{DataCache, InstructionCache, Processor},
+    processor::{DataCache, InstructionCache, PredictionStage, Processor},
     slot::{AccessKind, Alignment, DataAccess, Slot, Transfer},
 };
 
@@ -41,6 +41,8 @@ pub struct Pipeline<'p> {
     ready: [u64; REGISTERS],
     /// The instruction before the next one.
     last: Option<Slot>,
+    /// The cycles of the last two instructions, the last one first.
+    own: [u64; 2],
     predictor: PredictorState,
     fetches: Option<Fetches>,
     data: Option<Data>,
@@ -70,6 +72,27 @@ enum Passage {
     Transferred,
 }
 
+/// What a transfer takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Taken {
+    cycles: u32,
+    kind: Foreseen,
+}
+
+/// Whether the target of a transfer was fetched while the transfer waited to be issued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Foreseen {
+    InTime,
+    No,
+}
+
+impl Taken {
+    const NOTHING: Self = Self {
+        cycles: 0,
+        kind: Foreseen::No,
+    };
+}
+
 impl<'p> Pipeline<'p> {
     /// Begins with empty caches.
     #[must_use]
@@ -88,6 +111,7 @@ impl<'p> Pipeline<'p> {
             now: 0,
             ready: [0; REGISTERS],
             last: None,
+            own: [1; 2],
             predictor: PredictorState::new(processor.prediction.predictor),
             events: Events {
                 icache_misses: fetches.is_some().then_some(0),
@@ -128,6 +152,8 @@ impl<'p> Pipeline<'p> {
         let own = end.saturating_sub(self.now);
         self.now = end;
         self.last = Some(*slot);
+        let [before, _] = self.own;
+        self.own = [own, before];
         Issue {
             previous: Cycles(before),
             own: Cycles(own),
@@ -166,19 +192,29 @@ impl<'p> Pipeline<'p> {
             _ => 0,
         };
         let transfer = self.transfer(&last, passage);
-        let cycles = u64::from(transfer)
-            .saturating_add(straddling.into())
+        let hidden = match transfer.kind {
+            Foreseen::InTime => self.waited().saturating_add(transfer.cycles.into()),
+            Foreseen::No => 0,
+        };
+        let cycles = u64::from(transfer.cycles)
+            .saturating_add(u64::from(straddling).saturating_sub(hidden))
             .saturating_add(behind.into());
         cycles.saturating_add(self.fetch(slot))
     }
 
-    /// The cycles of the transfer by an instruction, which is predicted or not.
-    fn transfer(&mut self, last: &Slot, passage: Passage) -> u32 {
+    /// How long the last instruction has waited before and while it was issued, if the pipeline was full.
+    fn waited(&self) -> u64 {
+        let [last, before] = self.own;
+        last.saturating_add(before).saturating_sub(2)
+    }
+
+    /// What the transfer by an instruction takes.
+    fn transfer(&mut self, last: &Slot, passage: Passage) -> Taken {
         let costs = self.processor.transfers;
         let prediction = self.processor.prediction;
         let has_predictor = prediction.predictor != Predictor::None;
         let (cycles, is_predicted) = match last.transfer {
-            None => return 0,
+            None => return Taken::NOTHING,
             Some(Transfer::JumpRegister) => (costs.jump_register, false),
             Some(Transfer::Jump) if has_predictor => (prediction.jump, true),
             Some(Transfer::Jump) => (costs.jump, false),
@@ -198,7 +234,7 @@ impl<'p> Pipeline<'p> {
                     *count = count.saturating_add(1);
                 }
                 let cycles = match (predicted, went) {
-                    (Direction::NotTaken, Direction::NotTaken) => return 0,
+                    (Direction::NotTaken, Direction::NotTaken) => return Taken::NOTHING,
                     (Direction::NotTaken, Direction::Taken) => costs.branch,
                     (Direction::Taken, Direction::Taken) => prediction.branch,
                     (Direction::Taken, Direction::NotTaken) => prediction.mispredicted,
@@ -213,7 +249,11 @@ impl<'p> Pipeline<'p> {
             };
             fetches.run_ahead(last.next, bytes);
         }
-        cycles
+        let kind = match prediction.stage {
+            PredictionStage::Fetch if is_predicted => Foreseen::InTime,
+            _ => Foreseen::No,
+        };
+        Taken { cycles, kind }
     }
 
     /// The cycles until an instruction is there.

@@ -75,6 +75,17 @@ pub struct Prediction {
     pub jump: u32,
     /// A branch that is not taken although it was predicted to be.
     pub mispredicted: u32,
+    /// Where branches are predicted.
+    pub stage: PredictionStage,
+}
+
+/// The stage of a pipeline in which branches are predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PredictionStage {
+    /// The one that issues instructions.
+    Issue,
+    /// The one before it. While a branch waits there, its target is fetched.
+    Fetch,
 }
 
 /// What fetches of instructions of four bytes take because they are not at a multiple of four, in cycles.

@@ -100,7 +100,7 @@ fn picorv32_fetches_halves_of_instructions_one_by_one() {
 
 #[test]
 fn a_branch_that_goes_as_predicted_is_cheaper() {
-    let ibex = processor("ibex", &["branch_predictor=true"]);
+    let ibex = processor("ibex", &["branch_predictor=true", "branch_target_alu=true"]);
     let (issues, events) = run(&ibex, &[(4, BACK), (0, NOP)], Operands::default());
     assert_eq!(
         (issues[1].previous, events.mispredicted),
@@ -111,6 +111,13 @@ fn a_branch_that_goes_as_predicted_is_cheaper() {
     assert!(issues[1].previous > Cycles(0));
     let (_, events) = run(&ibex, &[(4, FORTH), (12, NOP)], Operands::default());
     assert_eq!(events.mispredicted, Some(1));
+    // The second half of the target is fetched later, which an instruction before the branch hides.
+    let straddling = [(8, BACK), (2, NOP)];
+    let (issues, _) = run(&ibex, &straddling, Operands::default());
+    assert_eq!(issues[1].previous, Cycles(1));
+    let hidden = [(4, LOAD), (8, BACK), (2, NOP)];
+    let (issues, _) = run(&ibex, &hidden, Operands::default());
+    assert_eq!(issues[2].previous, Cycles(0));
     let (_, without) = run(&processor("ibex", &[]), &[(0, NOP)], Operands::default());
     assert_eq!(without, Events::default());
 }
