@@ -9,8 +9,8 @@ use crate::{
     parameters::{Configured, plain},
     predictor::Predictor,
     processor::{
-        DataCache, FetchCosts, InstructionCache, InstructionCosts, MissCosts, Prediction,
-        PredictionStage, Processor, TransferCosts, WrongPath,
+        DataCache, FetchCosts, InstructionCache, InstructionCosts, LoadAfterStore, MissCosts,
+        Prediction, PredictionStage, Processor, TransferCosts, WrongPath,
     },
     section::Section,
 };
@@ -365,8 +365,26 @@ fn data_cache(whole: &mut Section) -> Result<Option<DataCache>> {
         let problem = "lines are written back only with writes = \"back\"";
         return Err(section.wrong("write_back", problem));
     }
+    let write_cycles = section.number("write_cycles", MOST_CYCLES)?;
+    if write_cycles.is_some() && writes == Writes::Back {
+        let problem = "stores go to memory only with writes = \"through\"";
+        return Err(section.wrong("write_cycles", problem));
+    }
+    let load_after_store = match section.section("load_after_store")? {
+        None => LoadAfterStore::default(),
+        Some(mut costs) => {
+            let load_after_store = LoadAfterStore {
+                within: cycles(&mut costs, "within")?,
+                cycles: cycles(&mut costs, "cycles")?,
+            };
+            costs.finish()?;
+            load_after_store
+        }
+    };
     section.finish()?;
     Ok(Some(DataCache {
+        write_cycles: write_cycles.unwrap_or_default(),
+        load_after_store,
         geometry: cache.geometry,
         replacement: cache.replacement,
         writes,

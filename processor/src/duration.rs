@@ -45,7 +45,8 @@ pub enum Variation {
     None,
     /// A divisor of zero takes this many cycles instead.
     ZeroDivisor(u32),
-    /// A divider skips the leading zeros of the divisor's absolute value: this many more cycles for each.
+    /// A divider shifts the divisor up: this many more cycles for each of its leading zeros, or of the leading ones but the first of a
+    /// negative one.
     DivisorZeros(u32),
     /// A multiplier stops after the highest set bit of rs2.
     MultiplierBits {
@@ -96,12 +97,14 @@ impl Duration {
                 _ => self.cycles,
             },
             Variation::DivisorZeros(each) => {
-                let divisor = match signedness {
-                    Signedness::Signed => operands.second.cast_signed().unsigned_abs(),
-                    Signedness::Unsigned => operands.second,
+                let is_negative = operands.second.cast_signed() < 0;
+                let skipped = match signedness {
+                    Signedness::Signed if is_negative => {
+                        operands.second.leading_ones().saturating_sub(1)
+                    }
+                    _ => operands.second.leading_zeros(),
                 };
-                let zeros = divisor.leading_zeros();
-                self.cycles.saturating_add(zeros.saturating_mul(each))
+                self.cycles.saturating_add(skipped.saturating_mul(each))
             }
             Variation::MultiplierBits { each, least } => {
                 let bits = u32::BITS.saturating_sub(operands.second.leading_zeros());
@@ -162,7 +165,9 @@ mod tests {
         assert_eq!((cycles(ibex, 0), cycles(ibex, 1)), (2, 37));
         let cv32e40p = vary(3, Variation::DivisorZeros(1));
         assert_eq!((cycles(cv32e40p, 0), cycles(cv32e40p, 1 << 31)), (35, 3));
-        assert_eq!(cycles(cv32e40p, (-1_i32).cast_unsigned()), 34);
+        for (divisor, expected) in [(-1_i32, 34), (-2, 33), (-3, 32), (-4, 32), (i32::MIN, 3)] {
+            assert_eq!(cycles(cv32e40p, divisor.cast_unsigned()), expected);
+        }
         let operands = Operands {
             first: 0,
             second: u32::MAX,

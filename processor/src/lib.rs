@@ -52,8 +52,8 @@ pub use error::{Error, Place, Result, Unsupported};
 pub use pipeline::{Events, Issue, Pipeline};
 pub use predictor::{Branch, Direction, Predictor, PredictorState};
 pub use processor::{
-    DataCache, FetchCosts, InstructionCache, InstructionCosts, MissCosts, Prediction,
-    PredictionStage, Processor, TransferCosts, WrongPath,
+    DataCache, FetchCosts, InstructionCache, InstructionCosts, LoadAfterStore, MissCosts,
+    Prediction, PredictionStage, Processor, TransferCosts, WrongPath,
 };
 pub use settings::Setting;
 pub use shipped::{SHIPPED, ShippedProcessor, shipped};

@@ -61,6 +61,10 @@ struct Fetches {
 struct Data {
     parameters: DataCache,
     cache: Cache,
+    /// When the last store began, and the address of its word.
+    stored: Option<(u64, u32)>,
+    /// When memory began to write the last store.
+    written: Option<u64>,
 }
 
 /// How control came from one instruction to the next one.
@@ -75,7 +79,7 @@ enum Passage {
 /// What a transfer takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Taken {
-    cycles: u32,
+    cycles: u64,
     kind: Foreseen,
 }
 
@@ -105,6 +109,8 @@ impl<'p> Pipeline<'p> {
         let data = processor.dcache.map(|parameters| Data {
             parameters,
             cache: Cache::new(parameters.geometry, parameters.replacement),
+            stored: None,
+            written: None,
         });
         Self {
             processor,
@@ -142,7 +148,7 @@ impl<'p> Pipeline<'p> {
         let begin = self.begin(slot);
         let mut end = begin.saturating_add(slot.cycles(operands).into());
         if let Some(access) = slot.access {
-            end = end.saturating_add(self.access(access, operands));
+            end = end.saturating_add(self.access(access, operands, begin));
         }
         if let Some(register) = slot.writes
             && let Some(ready) = self.ready.get_mut(register.index())
@@ -176,7 +182,7 @@ impl<'p> Pipeline<'p> {
         };
         let passage = match last.transfer {
             Some(Transfer::Jump | Transfer::JumpRegister) => Passage::Transferred,
-            _ if slot.address == last.next => Passage::Sequential,
+            _ if slot.address == last.next() => Passage::Sequential,
             _ => Passage::Transferred,
         };
         let fetch = &self.processor.fetch;
@@ -193,10 +199,11 @@ impl<'p> Pipeline<'p> {
         };
         let transfer = self.transfer(&last, passage);
         let hidden = match transfer.kind {
-            Foreseen::InTime => self.waited().saturating_add(transfer.cycles.into()),
+            Foreseen::InTime => self.waited().saturating_add(transfer.cycles),
             Foreseen::No => 0,
         };
-        let cycles = u64::from(transfer.cycles)
+        let cycles = transfer
+            .cycles
             .saturating_add(u64::from(straddling).saturating_sub(hidden))
             .saturating_add(behind.into());
         cycles.saturating_add(self.fetch(slot))
@@ -242,29 +249,42 @@ impl<'p> Pipeline<'p> {
                 (cycles, is_predicted)
             }
         };
-        if let Some(fetches) = &mut self.fetches {
-            let bytes = match is_predicted {
-                true => fetches.parameters.wrong_path.predicted,
-                false => fetches.parameters.wrong_path.mispredicted,
-            };
-            fetches.run_ahead(last.next, bytes);
-        }
+        let ahead = self.run_ahead(last, is_predicted);
         let kind = match prediction.stage {
             PredictionStage::Fetch if is_predicted => Foreseen::InTime,
             _ => Foreseen::No,
         };
-        Taken { cycles, kind }
+        Taken {
+            cycles: u64::from(cycles).saturating_add(ahead),
+            kind,
+        }
     }
 
     /// The cycles until an instruction is there.
     fn fetch(&mut self, slot: &Slot) -> u64 {
-        let Some(fetches) = &mut self.fetches else {
+        self.fetch_bytes(slot.address, slot.length)
+    }
+
+    /// The cycles in which the code behind a transfer is fetched, which is not executed.
+    fn run_ahead(&mut self, last: &Slot, is_predicted: bool) -> u64 {
+        let wrong_path = match &self.fetches {
+            Some(fetches) => fetches.parameters.wrong_path,
+            None => return 0,
+        };
+        let bytes = match is_predicted {
+            true => wrong_path.predicted,
+            false => wrong_path.mispredicted,
+        };
+        self.fetch_bytes(last.next(), bytes)
+    }
+
+    /// The cycles until bytes of code are there, which are on no more than two lines.
+    fn fetch_bytes(&mut self, address: Address, bytes: u32) -> u64 {
+        let (Some(fetches), Some(last)) = (&mut self.fetches, bytes.checked_sub(1)) else {
             return 0;
         };
-        let end = slot.next.wrapping_add_signed(-1);
-        let misses = fetches
-            .fetch(slot.address)
-            .saturating_add(fetches.fetch(end));
+        let end = address.wrapping_add(last.into());
+        let misses = fetches.fetch(address).saturating_add(fetches.fetch(end));
         if let Some(count) = &mut self.events.icache_misses {
             *count = count.saturating_add(misses);
         }
@@ -273,8 +293,8 @@ impl<'p> Pipeline<'p> {
         misses.saturating_mul(miss.into())
     }
 
-    /// The cycles that an access of memory adds.
-    fn access(&mut self, access: DataAccess, operands: Operands) -> u64 {
+    /// The cycles that an access of memory adds, which begins at this time.
+    fn access(&mut self, access: DataAccess, operands: Operands, begin: u64) -> u64 {
         let address = access.address(operands.first);
         let misaligned = match access.is_misaligned(address) {
             true => u64::from(self.processor.instructions.misaligned),
@@ -283,34 +303,64 @@ impl<'p> Pipeline<'p> {
         let Some(data) = &mut self.data else {
             return misaligned;
         };
-        let DataCache {
-            writes,
-            miss,
-            geometry,
-            write_back,
-            ..
-        } = data.parameters;
-        let address = Address::new(address.into());
-        let (found, fills) = match access.kind {
-            AccessKind::Load => (data.cache.read(address), true),
-            AccessKind::Store => {
-                let found = data.cache.write(address, writes);
-                (found, writes == Writes::Back)
-            }
+        let (found, waits) = match access.kind {
+            AccessKind::Load => data.load(address, begin),
+            AccessKind::Store => data.store(address, begin),
         };
-        if !found.is_miss() || !fills {
-            return misaligned;
-        }
-        if let Some(count) = &mut self.events.dcache_misses {
+        let fills = access.kind == AccessKind::Load || data.parameters.writes == Writes::Back;
+        if fills
+            && found.is_miss()
+            && let Some(count) = &mut self.events.dcache_misses
+        {
             *count = count.saturating_add(1);
         }
-        let back = match found {
-            Access::MissAndWriteBack => u64::from(write_back),
+        let refill = match found {
+            Access::Hit => 0,
+            _ if !fills => 0,
+            Access::Miss => data.miss(),
+            Access::MissAndWriteBack => data
+                .miss()
+                .saturating_add(data.parameters.write_back.into()),
+        };
+        misaligned.saturating_add(waits).saturating_add(refill)
+    }
+}
+
+impl Data {
+    /// The cycles of a miss.
+    fn miss(&self) -> u64 {
+        let DataCache { miss, geometry, .. } = self.parameters;
+        miss.of_line(geometry.line).into()
+    }
+
+    /// Loads at a time. Returns also how long the load waits besides a refill.
+    fn load(&mut self, address: u32, begin: u64) -> (Access, u64) {
+        let found = self.cache.read(Address::new(address.into()));
+        let repeat = self.parameters.load_after_store;
+        let since = self.stored.filter(|(_, word)| *word == address >> 2);
+        let since = since.map(|(stored, _)| begin.saturating_sub(stored));
+        let waits = match since {
+            Some(since) if since <= repeat.within.into() => repeat.cycles.into(),
             _ => 0,
         };
-        misaligned
-            .saturating_add(miss.of_line(geometry.line).into())
-            .saturating_add(back)
+        (found, waits)
+    }
+
+    /// Stores at a time. Returns also how long the store waits for the one before.
+    fn store(&mut self, address: u32, begin: u64) -> (Access, u64) {
+        let found = self
+            .cache
+            .write(Address::new(address.into()), self.parameters.writes);
+        // One store waits while memory writes another one.
+        let free = self.written.map(|written| written.saturating_add(1));
+        let enters = free.unwrap_or_default().max(begin);
+        let busy = u64::from(self.parameters.write_cycles);
+        let after = self.written.map(|written| written.saturating_add(busy));
+        if busy > 1 {
+            self.written = Some(after.unwrap_or_default().max(enters));
+        }
+        self.stored = Some((enters, address >> 2));
+        (found, enters.saturating_sub(begin))
     }
 }
 
@@ -323,14 +373,6 @@ impl Fetches {
         }
         self.line = Some(line);
         u64::from(self.cache.read(address).is_miss())
-    }
-
-    /// Fetches bytes that are not executed. Lines that miss are filled while other instructions are waited for.
-    fn run_ahead(&mut self, address: Address, bytes: u32) {
-        if let Some(last) = bytes.checked_sub(1) {
-            self.fetch(address);
-            self.fetch(address.wrapping_add(last.into()));
-        }
     }
 }
 

@@ -156,4 +156,17 @@ pub struct DataCache {
     pub miss: MissCosts,
     /// What it takes to write a line back, in cycles.
     pub write_back: u32,
+    /// How long memory is occupied by a store that is written through, in cycles. One more store can wait.
+    pub write_cycles: u32,
+    /// What a load takes that follows a store of the same word.
+    pub load_after_store: LoadAfterStore,
+}
+
+/// What a load takes in addition if it reads the word that was stored shortly before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LoadAfterStore {
+    /// The most cycles between both.
+    pub within: u32,
+    /// The cycles that it takes.
+    pub cycles: u32,
 }

@@ -15,8 +15,8 @@ use crate::{
 pub struct Slot {
     /// Its address.
     pub(crate) address: Address,
-    /// The address of the next instruction in memory.
-    pub(crate) next: Address,
+    /// Its number of bytes.
+    pub(crate) length: u32,
     /// How long it takes.
     pub(crate) duration: Duration,
     /// Whether its operands have a sign, for a division.
@@ -140,7 +140,7 @@ impl Slot {
         let next = instruction.next(address);
         Ok(Self {
             address,
-            next,
+            length: instruction.length.bytes() as u32,
             duration,
             signedness: signedness(instruction.operation),
             reads: instruction.reads(),
@@ -161,6 +161,11 @@ impl Slot {
                 None => Alignment::Whole,
             },
         })
+    }
+
+    /// The address of the next instruction in memory.
+    pub(crate) const fn next(&self) -> Address {
+        self.address.wrapping_add(self.length as u64)
     }
 
     /// The cycles that it occupies the processor with these operands.

@@ -150,6 +150,39 @@ fn a_miss_of_a_cache_takes_its_time_once() {
 }
 
 #[test]
+fn stores_that_are_written_through_wait_for_each_other() {
+    let vexriscv = processor("vexriscv", &[]);
+    let own = |code: &[(u64, u32)]| -> Vec<u64> {
+        let (issues, _) = run(&vexriscv, code, Operands::default());
+        issues.iter().map(|issue| issue.own.0).collect()
+    };
+    let stores = [(0, STORE), (4, STORE), (8, STORE), (12, STORE)];
+    assert_eq!(own(&stores), [1, 1, 2, 2]);
+    assert_eq!(
+        own(&[(0, STORE), (4, NOP), (8, STORE), (12, NOP), (16, STORE)]),
+        [1; 5]
+    );
+    // The word that was just stored; at the load, its line is filled.
+    let line = 16;
+    assert_eq!(own(&[(0, STORE), (4, LOAD)]), [1, 1 + line + 5]);
+    assert_eq!(
+        own(&[(0, STORE), (4, NOP), (8, NOP), (12, LOAD)]),
+        [1, 1, 1, 1 + line]
+    );
+}
+
+#[test]
+fn code_behind_a_transfer_is_fetched_too() {
+    let vexriscv = processor("vexriscv", &[]);
+    // The branch at the line's end is taken: the next line is fetched, and not executed.
+    let (issues, events) = run(&vexriscv, &[(24, FORTH), (0, NOP)], Operands::default());
+    assert_eq!(events.icache_misses, Some(2));
+    assert_eq!(issues[1].previous, Cycles(3 + 16));
+    let (_, events) = run(&vexriscv, &[(0, FORTH), (8, NOP)], Operands::default());
+    assert_eq!(events.icache_misses, Some(1));
+}
+
+#[test]
 fn an_instruction_that_the_processor_lacks_is_an_error() {
     let ibex = processor("ibex", &["rv32m=none"]);
     let slot = Slot::new(&ibex, &instruction(DIVIDE), Address::new(0x40), None);
