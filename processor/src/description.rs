@@ -366,10 +366,6 @@ fn data_cache(whole: &mut Section) -> Result<Option<DataCache>> {
         return Err(section.wrong("write_back", problem));
     }
     let write_cycles = section.number("write_cycles", MOST_CYCLES)?;
-    if write_cycles.is_some() && writes == Writes::Back {
-        let problem = "stores go to memory only with writes = \"through\"";
-        return Err(section.wrong("write_cycles", problem));
-    }
     let load_after_store = match section.section("load_after_store")? {
         None => LoadAfterStore::default(),
         Some(mut costs) => {

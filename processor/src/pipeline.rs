@@ -158,8 +158,8 @@ impl<'p> Pipeline<'p> {
         let own = end.saturating_sub(self.now);
         self.now = end;
         self.last = Some(*slot);
-        let [before, _] = self.own;
-        self.own = [own, before];
+        let [last, _] = self.own;
+        self.own = [own, last];
         Issue {
             previous: Cycles(before),
             own: Cycles(own),

@@ -175,10 +175,6 @@ fn what_contradicts_itself_is_refused_with_line_and_key() {
             "t.toml:12: dcache.write_back: lines are written back only with",
         ),
         (
-            "[dcache]\nline = 32\nsize = 64\nmiss = { word = 1 }\nwrites = 'back'\nwrite_cycles = 2\n",
-            "t.toml:13: dcache.write_cycles: stores go to memory only with",
-        ),
-        (
             "[parameters]\nx = {}\n",
             "t.toml:9: parameters.x: it has no 'default'",
         ),
