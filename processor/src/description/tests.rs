@@ -58,6 +58,22 @@ fn a_parameter_changes_what_depends_on_it() {
     );
     let shift = serial.instructions.duration(Class::ShiftRegister).unwrap();
     assert_eq!(shift.varies, Variation::ShiftSteps(Steps::Ones));
+    let one_port = named(
+        "picorv32",
+        &["barrel_shifter=false", "dualport=false", "div=false"],
+    );
+    let shift = one_port.instructions.duration(Class::ShiftRegister);
+    let steps = Variation::ShiftSteps(Steps::FoursThenOnes);
+    assert_eq!(
+        shift,
+        Some(Duration {
+            cycles: 5,
+            varies: steps
+        })
+    );
+    let multiply = one_port.instructions.duration(Class::MultiplyHigh);
+    assert_eq!(multiply, Some(Duration::fixed(7)));
+    assert_eq!(one_port.instructions.duration(Class::Divide), None);
     assert_eq!(
         serial.instructions.duration(Class::Multiply),
         Some(Duration::fixed(40))
