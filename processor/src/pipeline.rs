@@ -80,20 +80,24 @@ enum Passage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Taken {
     cycles: u64,
-    kind: Foreseen,
+    fetch: Restart,
 }
 
-/// Whether the target of a transfer was fetched while the transfer waited to be issued.
+/// Whether fetching begins anew at another address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Foreseen {
-    InTime,
+enum Restart {
+    /// It goes on.
     No,
+    /// It began while the transfer waited to be issued.
+    Ahead,
+    /// It begins when the transfer is issued.
+    AtIssue,
 }
 
 impl Taken {
     const NOTHING: Self = Self {
         cycles: 0,
-        kind: Foreseen::No,
+        fetch: Restart::No,
     };
 }
 
@@ -186,11 +190,6 @@ impl<'p> Pipeline<'p> {
             _ => Passage::Transferred,
         };
         let fetch = &self.processor.fetch;
-        let straddling = match (slot.alignment, passage) {
-            (Alignment::Whole, _) => 0,
-            (Alignment::Straddling, Passage::Sequential) => fetch.straddling_next,
-            (Alignment::Straddling, Passage::Transferred) => fetch.straddling_target,
-        };
         let behind = match (last.transfer, passage, last.next_alignment) {
             (Some(Transfer::Branch(_)), Passage::Transferred, Alignment::Straddling) => {
                 fetch.straddling_behind_taken
@@ -198,13 +197,18 @@ impl<'p> Pipeline<'p> {
             _ => 0,
         };
         let transfer = self.transfer(&last, passage);
-        let hidden = match transfer.kind {
-            Foreseen::InTime => self.waited().saturating_add(transfer.cycles),
-            Foreseen::No => 0,
+        let straddling = match (slot.alignment, transfer.fetch) {
+            (Alignment::Whole, _) => 0,
+            (Alignment::Straddling, Restart::No) => fetch.straddling_next.into(),
+            (Alignment::Straddling, Restart::AtIssue) => fetch.straddling_target.into(),
+            (Alignment::Straddling, Restart::Ahead) => {
+                let hidden = self.waited().saturating_add(transfer.cycles);
+                u64::from(fetch.straddling_target).saturating_sub(hidden)
+            }
         };
         let cycles = transfer
             .cycles
-            .saturating_add(u64::from(straddling).saturating_sub(hidden))
+            .saturating_add(straddling)
             .saturating_add(behind.into());
         cycles.saturating_add(self.fetch(slot))
     }
@@ -250,13 +254,12 @@ impl<'p> Pipeline<'p> {
             }
         };
         let ahead = self.run_ahead(last, is_predicted);
-        let kind = match prediction.stage {
-            PredictionStage::Fetch if is_predicted => Foreseen::InTime,
-            _ => Foreseen::No,
-        };
         Taken {
             cycles: u64::from(cycles).saturating_add(ahead),
-            kind,
+            fetch: match prediction.stage {
+                PredictionStage::Fetch if is_predicted => Restart::Ahead,
+                _ => Restart::AtIssue,
+            },
         }
     }
 

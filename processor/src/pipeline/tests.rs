@@ -118,6 +118,9 @@ fn a_branch_that_goes_as_predicted_is_cheaper() {
     let hidden = [(4, LOAD), (8, BACK), (2, NOP)];
     let (issues, _) = run(&ibex, &hidden, Operands::default());
     assert_eq!(issues[2].previous, Cycles(0));
+    // What follows a branch that was wrongly predicted is fetched anew, too.
+    let (issues, _) = run(&ibex, &[(2, BACK), (6, NOP)], Operands::default());
+    assert_eq!(issues[1].previous, Cycles(2));
     let (_, without) = run(&processor("ibex", &[]), &[(0, NOP)], Operands::default());
     assert_eq!(without, Events::default());
 }
