@@ -54,5 +54,10 @@ fn instructions_are_what_the_disassembler_says() {
     });
     let wrong: Vec<_> = wrong.collect();
     let first = wrong.iter().take(20).cloned().collect::<Vec<_>>();
-    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), first.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        first.join("\n")
+    );
 }
