@@ -4,19 +4,13 @@ use std::{collections::BTreeMap, fmt};
 
 use toml::de::{DeTable, DeValue};
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    place::Origin,
+};
 
 /// A table by its keys.
 pub type Table = BTreeMap<String, Node>;
-
-/// Where a value was set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// In this line of the file. The first one is 1.
-    Line(usize),
-    /// By an option of the command line.
-    Setting,
-}
 
 /// A value, and where it was set.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,10 +1,10 @@
 //! Why a description cannot be used.
 
-use std::{fmt, io, path::PathBuf};
+use std::{io, path::PathBuf};
 
 use varid_model::Address;
 
-use crate::document::Origin;
+use crate::place::Place;
 
 /// The result of a function of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -44,24 +44,6 @@ pub enum Error {
     /// A setting of the command line is not `KEY=VALUE`.
     #[error("'{0}' is not KEY=VALUE, such as dcache.size=8K")]
     Setting(String),
-}
-
-/// Where a value was set, for a message: `ibex:12`, `--set`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The file, or the name of a processor that varid has.
-    pub file: String,
-    /// Where in it, or elsewhere.
-    pub origin: Origin,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.origin {
-            Origin::Line(line) => write!(f, "{}:{line}", self.file),
-            Origin::Setting => f.write_str("--set"),
-        }
-    }
 }
 
 /// An instruction that the processor does not have.

@@ -6,7 +6,7 @@
 //! | question | file |
 //! |---|---|
 //! | what does a processor consist of | `processor`, `class`, `duration` |
-//! | how is its description read, and what is wrong with it | `document`, `section`, `description`, `shipped` |
+//! | how is its description read, and what is wrong with it | `document`, `place`, `section`, `description`, `shipped` |
 //! | what do a core's parameters change in it | `parameters` |
 //! | how are settings of the command line put over it | `settings` |
 //! | what is known of an instruction before it is executed | `slot` |
@@ -37,6 +37,7 @@ mod duration;
 mod error;
 mod parameters;
 mod pipeline;
+mod place;
 mod predictor;
 mod processor;
 mod section;
@@ -46,10 +47,10 @@ mod slot;
 
 pub use cache::{Access, Cache, Geometry, Replacement, Writes};
 pub use class::{ByClass, Class};
-pub use document::Origin;
 pub use duration::{Cycles, Duration, Operands, Signedness, Steps, Variation};
-pub use error::{Error, Place, Result, Unsupported};
+pub use error::{Error, Result, Unsupported};
 pub use pipeline::{Events, Issue, Pipeline};
+pub use place::{Origin, Place};
 pub use predictor::{Branch, Direction, Predictor, PredictorState};
 pub use processor::{
     DataCache, FetchCosts, InstructionCache, InstructionCosts, LoadAfterStore, MissCosts,

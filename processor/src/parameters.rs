@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use varid_model::nearest;
 
 use crate::{
-    document::{Node, Origin, Table, Value, merge},
-    error::{Error, Place, Result},
+    document::{Node, Table, Value, merge},
+    error::{Error, Result},
+    place::{Origin, Place},
     settings::Setting,
 };
 

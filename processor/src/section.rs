@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use varid_model::nearest;
 
 use crate::{
-    document::{Node, Origin, Table, Value},
-    error::{Error, Place, Result},
+    document::{Node, Table, Value},
+    error::{Error, Result},
+    place::{Origin, Place},
 };
 
 /// A table whose values are taken one by one. What is left in the end is unknown.

@@ -1,8 +1,9 @@
 //! Settings of the command line: `dcache.size=8K`, `rv32m=slow`.
 
 use crate::{
-    document::{self, Node, Origin, Table, Value},
-    error::{Error, Place, Result},
+    document::{self, Node, Table, Value},
+    error::{Error, Result},
+    place::{Origin, Place},
 };
 
 /// A value that replaces one of a description.

@@ -1,6 +1,7 @@
 //! Decodes an instruction.
 
 mod compressed;
+mod constants;
 mod float;
 mod standard;
 

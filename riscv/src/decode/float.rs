@@ -1,6 +1,6 @@
 //! Decodes instructions of the extensions F and D.
 
-use super::standard::{short_immediate, store_immediate};
+use super::constants::{short_immediate, store_immediate};
 use crate::{
     Float, Instruction, Integer, Length, Operation, Precision, Register, Xlen, bits::field,
 };

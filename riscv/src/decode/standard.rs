@@ -1,5 +1,6 @@
 //! Decodes instructions of 4 bytes: RV32I and RV64I with M, A, Zicsr and Zifencei.
 
+use super::constants::{short_immediate, store_immediate};
 use crate::{
     Alu, Atomic, Condition, CsrAccess, Divide, Extension, Instruction, Length, Multiply, Operation,
     Register, Width, Xlen,
@@ -54,16 +55,6 @@ const fn rs2(word: u32) -> Register {
 
 const fn function(word: u32) -> u32 {
     field(word, 12, 3)
-}
-
-/// The constant of loads and operations.
-pub const fn short_immediate(word: u32) -> i32 {
-    sign_extended(field(word, 20, 12), 12)
-}
-
-/// The constant of stores.
-pub fn store_immediate(word: u32) -> i32 {
-    sign_extended(gather(word, &[(25, 7, 5), (7, 5, 0)]), 12)
 }
 
 fn of_registers(word: u32, operation: Operation) -> Instruction {
