@@ -1,0 +1,173 @@
+//! What each instruction of each context takes: a pipeline to which every instruction is issued.
+
+use std::rc::Rc;
+
+use varid_model::Address;
+use varid_processor::{Cycles, Events, Operands, Pipeline, Processor, Slot, Unsupported};
+use varid_riscv::{Instruction, Length};
+
+use crate::{
+    block::Block,
+    counts::{BlockId, CellId},
+    hart::Hart,
+    observer::Observer,
+};
+
+/// What an instruction of a cell took in all its executions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// Cycles, with those until the next instruction could begin.
+    pub cycles: Cycles,
+    /// Misses of the instruction cache.
+    pub icache_misses: u64,
+    /// Misses of the data cache.
+    pub dcache_misses: u64,
+    /// Wrong predictions.
+    pub mispredicted: u64,
+}
+
+/// The time of a program on a processor.
+#[derive(Debug)]
+pub struct Timing<'p> {
+    processor: &'p Processor,
+    pipeline: Pipeline<'p>,
+    /// By block. None: it was not executed yet.
+    slots: Vec<Option<Rc<[Slot]>>>,
+    /// By cell and instruction.
+    costs: Vec<Vec<Cost>>,
+    /// The block that is executed.
+    current: (CellId, Rc<[Slot]>),
+    /// The instruction before the next one.
+    last: Option<(CellId, usize)>,
+    events: Events,
+}
+
+impl<'p> Timing<'p> {
+    /// Begins with an empty pipeline and empty caches.
+    #[must_use]
+    pub fn new(processor: &'p Processor) -> Self {
+        let pipeline = Pipeline::new(processor);
+        Self {
+            processor,
+            events: pipeline.events(),
+            pipeline,
+            slots: Vec::new(),
+            costs: Vec::new(),
+            current: (CellId(0), Rc::new([])),
+            last: None,
+        }
+    }
+
+    /// How often something happened that does not always happen.
+    #[must_use]
+    pub const fn events(&self) -> Events {
+        self.pipeline.events()
+    }
+
+    /// What the instructions of a cell took, in their order. Empty: none was executed.
+    #[must_use]
+    pub fn costs(&self, cell: CellId) -> &[Cost] {
+        let costs = self.costs.get(cell.0 as usize);
+        costs.map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn cost(&mut self, (cell, index): (CellId, usize)) -> Option<&mut Cost> {
+        self.costs.get_mut(cell.0 as usize)?.get_mut(index)
+    }
+
+    fn slots(&mut self, id: BlockId, block: &Block) -> Result<Rc<[Slot]>, Unsupported> {
+        let row = id.0 as usize;
+        if let Some(Some(known)) = self.slots.get(row) {
+            return Ok(Rc::clone(known));
+        }
+        let lengths = block.instructions.iter().map(|one| Some(one.length));
+        let behind: Vec<Option<Length>> = lengths.skip(1).chain([block.following]).collect();
+        let mut address = Address::new(block.start.into());
+        let mut slots = Vec::with_capacity(block.instructions.len());
+        for (instruction, following) in block.instructions.iter().zip(behind) {
+            let slot = Slot::new(self.processor, instruction, address, following)?;
+            slots.push(slot);
+            address = instruction.next(address);
+        }
+        let slots: Rc<[Slot]> = slots.into();
+        if self.slots.len() <= row {
+            self.slots.resize(row.saturating_add(1), None);
+        }
+        if let Some(known) = self.slots.get_mut(row) {
+            *known = Some(Rc::clone(&slots));
+        }
+        Ok(slots)
+    }
+
+    /// Counts what has happened since the last instruction. A wrong prediction is that of the branch before.
+    #[cold]
+    fn count_events(
+        &mut self,
+        new: Events,
+        this: (CellId, usize),
+        before: Option<(CellId, usize)>,
+    ) {
+        let more = |new: Option<u64>, old: Option<u64>| {
+            let (new, old) = (new.unwrap_or_default(), old.unwrap_or_default());
+            new.saturating_sub(old)
+        };
+        let old = self.events;
+        let mispredicted = more(new.mispredicted, old.mispredicted);
+        if let Some(cost) = self.cost(this) {
+            let icache = more(new.icache_misses, old.icache_misses);
+            let dcache = more(new.dcache_misses, old.dcache_misses);
+            cost.icache_misses = cost.icache_misses.saturating_add(icache);
+            cost.dcache_misses = cost.dcache_misses.saturating_add(dcache);
+        }
+        if let Some(cost) = before.and_then(|before| self.cost(before)) {
+            cost.mispredicted = cost.mispredicted.saturating_add(mispredicted);
+        }
+        self.events = new;
+    }
+}
+
+impl Observer for Timing<'_> {
+    fn enter(&mut self, cell: CellId, id: BlockId, block: &Block) -> Result<(), Unsupported> {
+        let row = cell.0 as usize;
+        if self.costs.get(row).is_none_or(Vec::is_empty) {
+            if self.costs.len() <= row {
+                self.costs.resize_with(row.saturating_add(1), Vec::new);
+            }
+            if let Some(costs) = self.costs.get_mut(row) {
+                *costs = vec![Cost::default(); block.instructions.len()];
+            }
+        }
+        self.current = (cell, self.slots(id, block)?);
+        Ok(())
+    }
+
+    fn instruction(&mut self, index: usize, instruction: &Instruction, hart: &Hart) {
+        let (cell, slots) = &self.current;
+        let this = (*cell, index);
+        let Some(slot) = slots.get(index) else {
+            return;
+        };
+        let operands = Operands {
+            first: hart.get(instruction.rs1),
+            second: hart.get(instruction.rs2),
+        };
+        let issue = self.pipeline.issue(slot, operands);
+        let before = self.last.replace(this);
+        if let Some(cost) = self.cost(this) {
+            cost.cycles += issue.own;
+        }
+        if issue.previous != Cycles(0)
+            && let Some(cost) = self.cost(before.unwrap_or(this))
+        {
+            cost.cycles += issue.previous;
+        }
+        let events = self.pipeline.events();
+        if events != self.events {
+            self.count_events(events, this, before);
+        }
+    }
+
+    fn cycles(&self) -> Cycles {
+        self.pipeline.cycles()
+    }
+}
