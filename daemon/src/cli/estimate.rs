@@ -1,7 +1,9 @@
 //! The arguments of `varid estimate`.
 
+use super::exact::parse_bytes;
 use super::selection::InputArgs;
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// `varid estimate`.
@@ -9,6 +11,8 @@ use std::path::PathBuf;
 pub struct EstimateArgs {
     #[command(flatten)]
     pub input: InputArgs,
+    #[command(flatten)]
+    pub program: ProgramArgs,
     /// The machine: a target of varid, or a file that describes one. --targets lists them.
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "targets")]
     pub target: Option<String>,
@@ -37,6 +41,38 @@ pub struct EstimateArgs {
     /// Java's class files are in these folders and archives, written as for java [default: those in the session, the recorded class path].
     #[arg(long, value_name = "PATH")]
     pub class_path: Vec<String>,
+}
+
+/// What a program gets, where one is executed instead of reading a session.
+#[derive(Debug, Args)]
+pub struct ProgramArgs {
+    /// The arguments of the program, if SESSION is the ELF file of one.
+    #[arg(
+        value_name = "ARGS",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        conflicts_with = "input"
+    )]
+    pub arguments: Vec<OsString>,
+    /// End the program after this many instructions.
+    #[arg(long, value_name = "INSTRUCTIONS")]
+    pub limit: Option<u64>,
+    /// The program's memory behind its segments, for heap and stack.
+    #[arg(long, value_name = "SIZE", value_parser = memory, default_value = "64M")]
+    pub memory: u32,
+    /// The folder with the files that the program may open. Without it, it can open none.
+    #[arg(long, value_name = "FOLDER")]
+    pub files: Option<PathBuf>,
+    /// The frequency of the processor in Hz: the program's clock follows its cycles.
+    #[arg(long, value_name = "HZ", default_value_t = 100_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub clock: u64,
+}
+
+/// Parses a size of memory.
+fn memory(text: &str) -> Result<u32, String> {
+    let bytes = parse_bytes(text)?;
+    let bytes = u32::try_from(bytes).ok().filter(|bytes| *bytes >= 4096);
+    bytes.ok_or_else(|| "from 4K to less than 4G".to_owned())
 }
 
 /// What is assumed of the method cache.

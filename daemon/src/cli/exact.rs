@@ -58,7 +58,7 @@ fn parse_name(text: &str) -> Result<String, String> {
     }
 }
 
-fn parse_bytes(text: &str) -> Result<u64, String> {
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a number of bytes such as 512M");
     let (number, shift) = match text.strip_suffix(['K', 'M', 'G']) {
         None => (text, 0),

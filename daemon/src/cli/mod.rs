@@ -44,7 +44,7 @@ pub use calibrate::{CalibrateArgs, VmArg};
 #[cfg(feature = "host")]
 pub use diff::{DiffArgs, Sides};
 #[cfg(feature = "host")]
-pub use estimate::{AssumedCache, EstimateArgs, SummaryFormat};
+pub use estimate::{AssumedCache, EstimateArgs, ProgramArgs, SummaryFormat};
 #[cfg(feature = "host")]
 pub use exact::ExactArgs;
 #[cfg(feature = "host")]
@@ -197,10 +197,10 @@ pub enum Verb {
     #[cfg(feature = "host")]
     #[command(after_help = examples::ANNOTATE)]
     Annotate(Box<AnnotateArgs>),
-    /// Price a session of 'varid exact --bytecodes' for another machine: the cycles that its bytecodes take there.
+    /// Estimate the cycles of another machine: of a session of 'varid exact --bytecodes', or of a program for RISC-V, which is executed here.
     #[cfg(feature = "host")]
     #[command(after_help = examples::ESTIMATE)]
-    Estimate(EstimateArgs),
+    Estimate(Box<EstimateArgs>),
     /// Print dynamic metrics of a session of 'varid exact': opcodes, call sites, methods, depths, contexts.
     #[cfg(feature = "host")]
     #[command(after_help = examples::METRICS)]

@@ -1,10 +1,11 @@
-//! `varid estimate`: prices a session of exact calling contexts for another machine.
+//! `varid estimate`: prices a session of exact calling contexts for another machine, or executes a program for it.
 
+mod program;
 mod session;
 mod summary;
 
 use super::annotate::class_path;
-use crate::cli::{AssumedCache, EstimateArgs};
+use crate::cli::{AssumedCache, EstimateArgs, ProgramArgs};
 use crate::output;
 use anyhow::{Context, bail, ensure};
 use std::path::Path;
@@ -15,6 +16,7 @@ use varid_estimate::{
     PricedMethod, Program, ProgramMethod, Replay, SHIPPED, Setting, Target, estimate,
     methods_named,
 };
+use varid_processor::Processor;
 use varid_recording::{CallOrder, Contexts, SessionReader};
 use varid_report::{Options, Profile, visit_java_methods};
 
@@ -23,13 +25,20 @@ const SWEPT: [&str; 2] = ["method_cache.size", "method_cache.blocks"];
 /// The most caches that are compared.
 const MAX_CACHES: usize = 256;
 
-/// Checks that a session can be written there, before it is computed.
-fn check_output(output: &Path, read: &Path) -> anyhow::Result<()> {
-    let place = output.display();
+/// Checks that there is nothing where a session is to be written.
+fn check_new_folder(output: &Path) -> anyhow::Result<()> {
     ensure!(
         output.symlink_metadata().is_err(),
-        "{place} exists: -o takes a new folder"
+        "{} exists: -o takes a new folder",
+        output.display()
     );
+    Ok(())
+}
+
+/// Checks that a session can be written there, before it is computed.
+fn check_output(output: &Path, read: &Path) -> anyhow::Result<()> {
+    check_new_folder(output)?;
+    let place = output.display();
     let parent = output.parent().filter(|parent| *parent != Path::new(""));
     let parent = parent.unwrap_or(Path::new(".")).canonicalize();
     let parent = parent.with_context(|| format!("cannot make {place}"))?;
@@ -46,6 +55,11 @@ pub fn run(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
         list_targets()?;
         return Ok(ExitCode::SUCCESS);
     };
+    let program = args.input.session.as_deref();
+    if let Some(program) = program.filter(|path| program::is_program(path)) {
+        return program::run(args, name, program);
+    }
+    refuse_options_of_programs(args, name)?;
     let settings = args.set.iter().map(|text| Setting::parse(text));
     let settings = settings.collect::<Result<Vec<_>, _>>()?;
     let target = Target::named(name, &settings)?;
@@ -117,12 +131,36 @@ pub fn run(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Refuses what only a program can have.
+fn refuse_options_of_programs(args: &EstimateArgs, target: &str) -> anyhow::Result<()> {
+    let ProgramArgs {
+        arguments,
+        limit,
+        files,
+        ..
+    } = &args.program;
+    ensure!(
+        arguments.is_empty() && limit.is_none() && files.is_none(),
+        "arguments, --limit and --files are for programs: the first argument is not an ELF file"
+    );
+    ensure!(
+        varid_processor::shipped(target).is_none(),
+        "the target {target} executes programs for RISC-V: the first argument is not an ELF file"
+    );
+    Ok(())
+}
+
 fn list_targets() -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for shipped in SHIPPED {
         let target = Target::named(shipped.name, &[])?;
         let truth = target.truth.unwrap_or_else(|| "nothing".to_owned());
         rows.push([target.name, target.unit, target.about, truth]);
+    }
+    for shipped in varid_processor::SHIPPED {
+        let target = Processor::named(shipped.name, &[])?;
+        let truth = target.truth.unwrap_or_else(|| "nothing".to_owned());
+        rows.push([target.name, "cycles".to_owned(), target.about, truth]);
     }
     let head = ["target", "unit", "machine", "compared with"];
     output::text(&output::table(
