@@ -51,6 +51,9 @@ pub enum Cause {
     /// It is a breakpoint, with which programs end that have failed.
     #[error("a breakpoint: the program has ended itself")]
     Breakpoint,
+    /// The program has more code, in more contexts, than is counted.
+    #[error("there is more code, in more calling contexts, than can be counted")]
+    TooMuchCode,
     /// The machine has lost the block that comes next: a defect of the machine.
     #[error("the next block is lost, which is a defect of varid")]
     Lost,

@@ -20,6 +20,10 @@ use crate::{
     system::Reply,
 };
 
+/// The most blocks. A program that makes more writes its code while it runs.
+const MAX_BLOCKS: usize = 1 << 20;
+/// The most blocks in contexts.
+const MAX_CELLS: usize = 1 << 25;
 /// The most bytes of a store.
 const MAX_STORE: u32 = 8;
 
@@ -467,6 +471,11 @@ impl Interpreter {
         if let Some(known) = self.blocks.get(&start) {
             return Ok(*known);
         }
+        if self.counts.blocks.len() >= MAX_BLOCKS || self.counts.cells.len() >= MAX_CELLS {
+            let pc = Address::new(start.into());
+            let cause = Cause::TooMuchCode;
+            return Err(Stop::Fault(Fault { pc, cause }));
+        }
         let block = self.decode(start)?;
         self.machine.memory.watch_code(&(block.start..block.end));
         let id = self.counts.add_block(block);
@@ -530,3 +539,6 @@ impl Interpreter {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

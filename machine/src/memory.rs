@@ -1,6 +1,6 @@
 //! The guest's memory: a few regions of a 32-bit address space, each bounded.
 
-use std::{collections::HashMap, ops::Range};
+use std::{collections::HashMap, fmt, ops::Range};
 
 use varid_model::Address;
 
@@ -39,10 +39,15 @@ pub enum MemoryFault {
 }
 
 /// A range of addresses with its bytes.
-#[derive(Debug)]
 struct Region {
     start: u32,
     bytes: Vec<u8>,
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}+{:#x}", self.start, self.bytes.len())
+    }
 }
 
 impl Region {

@@ -154,12 +154,12 @@ impl Observer for Timing<'_> {
         let issue = self.pipeline.issue(slot, operands);
         let before = self.last.replace(this);
         if let Some(cost) = self.cost(this) {
-            cost.cycles += issue.own;
+            cost.cycles = cost.cycles.plus(issue.own);
         }
         if issue.previous != Cycles(0)
             && let Some(cost) = self.cost(before.unwrap_or(this))
         {
-            cost.cycles += issue.previous;
+            cost.cycles = cost.cycles.plus(issue.previous);
         }
         let events = self.pipeline.events();
         if events != self.events {

@@ -42,14 +42,19 @@ pub fn multiply(op: Multiply, left: u32, right: u32) -> u32 {
 pub fn divide(op: Divide, left: u32, right: u32) -> u32 {
     let signed = (left.cast_signed(), right.cast_signed());
     match op {
-        _ if right == 0 => match op {
-            Divide::Quotient | Divide::QuotientUnsigned => u32::MAX,
-            Divide::Remainder | Divide::RemainderUnsigned => left,
-        },
-        Divide::Quotient => signed.0.wrapping_div(signed.1).cast_unsigned(),
-        Divide::Remainder => signed.0.wrapping_rem(signed.1).cast_unsigned(),
-        Divide::QuotientUnsigned => left.wrapping_div(right),
-        Divide::RemainderUnsigned => left.wrapping_rem(right),
+        Divide::Quotient if right == 0 => u32::MAX,
+        Divide::Remainder if right == 0 => left,
+        // The smallest number by -1 overflows: it is itself, without a remainder.
+        Divide::Quotient => {
+            let quotient = signed.0.checked_div(signed.1);
+            quotient.unwrap_or(signed.0).cast_unsigned()
+        }
+        Divide::Remainder => {
+            let remainder = signed.0.checked_rem(signed.1);
+            remainder.unwrap_or_default().cast_unsigned()
+        }
+        Divide::QuotientUnsigned => left.checked_div(right).unwrap_or(u32::MAX),
+        Divide::RemainderUnsigned => left.checked_rem(right).unwrap_or(left),
     }
 }
 

@@ -51,7 +51,8 @@ impl Summary {
             dcache_misses: events.dcache_misses,
             mispredicted: events.mispredicted,
             status: match end {
-                End::Exit(status) => Some(status),
+                // As the parent of a process sees it.
+                End::Exit(status) => Some(status & 0xff),
                 End::Limit(_) => None,
             },
         };
