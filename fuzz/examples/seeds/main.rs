@@ -92,6 +92,8 @@ fn main() -> Result {
     }
     save("riscv", "code", &riscv_code())?;
     save("riscv", "executable", &riscv_executable())?;
+    save("machine", "code", &riscv_code())?;
+    save("machine", "executable", &riscv_executable())?;
     save("elf", "substitute", &std::fs::read(&substitute)?)?;
     Substitute::of_dex(&DexFile::parse(items)?)?.write(&substitute)?;
     save("lines", "substitute", &std::fs::read(&substitute)?)?;

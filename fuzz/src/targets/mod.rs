@@ -23,6 +23,7 @@ mod jvm;
 mod kernel;
 mod layout;
 mod lines;
+mod machine;
 mod nmethod;
 mod oat_file;
 mod perf_map;
@@ -64,6 +65,7 @@ pub const TARGETS: [(&str, Target); 35] = [
     ("kernel", kernel::fuzz),
     ("layout", layout::fuzz),
     ("lines", lines::fuzz),
+    ("machine", machine::fuzz),
     ("nmethod", nmethod::fuzz),
     ("oat_file", oat_file::fuzz),
     ("perf_map", perf_map::fuzz),

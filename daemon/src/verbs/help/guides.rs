@@ -25,6 +25,7 @@ pub const GUIDES: &[(&str, &str)] = &[
     guide!("off-cpu"),
     guide!("exact"),
     guide!("estimate"),
+    guide!("firmware"),
     guide!("calibrate"),
     guide!("events"),
     guide!("configuration"),
