@@ -113,7 +113,11 @@ impl Files {
         let (streams, descriptor) = self.descriptor(fd)?;
         let mut bytes = vec![0; most.min(MAX_READ)];
         let count = match descriptor {
-            Descriptor::Input => streams.input.read(&mut bytes),
+            // Who answers has to see what was asked.
+            Descriptor::Input => streams
+                .output
+                .flush()
+                .and_then(|()| streams.input.read(&mut bytes)),
             Descriptor::File(file) => file.read(&mut bytes),
             Descriptor::Output | Descriptor::Error => return Err(Errno::EBADF),
         };
