@@ -20,8 +20,8 @@ use crate::{
     system::Reply,
 };
 
-/// The most blocks. A program that makes more writes its code while it runs.
-const MAX_BLOCKS: usize = 1 << 20;
+/// The most decoded instructions of all blocks. A program that has more writes its code while it runs.
+const MAX_DECODED: usize = 1 << 23;
 /// The most blocks in contexts.
 const MAX_CELLS: usize = 1 << 25;
 /// The most bytes of a store.
@@ -38,6 +38,8 @@ pub struct Interpreter {
     blocks: HashMap<u32, BlockId>,
     /// Blocks of which only the first instructions were executed.
     cut: HashMap<(BlockId, usize), BlockId>,
+    /// The instructions of all blocks, valid or not.
+    decoded: usize,
     /// The most instructions.
     limit: u64,
 }
@@ -98,6 +100,7 @@ impl Interpreter {
             control: ControlRegisters::default(),
             blocks: HashMap::new(),
             cut: HashMap::new(),
+            decoded: 0,
             limit,
         }
     }
@@ -452,6 +455,7 @@ impl Interpreter {
                     exit: Exit::Next,
                     following: block.instructions.get(done).map(|one| one.length),
                 };
+                self.decoded = self.decoded.saturating_add(done);
                 let added = self.counts.add_block(part);
                 self.cut.insert((cell.block, done), added);
                 added
@@ -471,13 +475,14 @@ impl Interpreter {
         if let Some(known) = self.blocks.get(&start) {
             return Ok(*known);
         }
-        if self.counts.blocks.len() >= MAX_BLOCKS || self.counts.cells.len() >= MAX_CELLS {
+        if self.decoded >= MAX_DECODED || self.counts.cells.len() >= MAX_CELLS {
             let pc = Address::new(start.into());
             let cause = Cause::TooMuchCode;
             return Err(Stop::Fault(Fault { pc, cause }));
         }
         let block = self.decode(start)?;
         self.machine.memory.watch_code(&(block.start..block.end));
+        self.decoded = self.decoded.saturating_add(block.instructions.len());
         let id = self.counts.add_block(block);
         self.blocks.insert(start, id);
         Ok(id)

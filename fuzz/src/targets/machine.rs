@@ -9,7 +9,7 @@ use varid_processor::Processor;
 use varid_riscv::{Image, Segment, Xlen};
 
 /// The most instructions.
-const LIMIT: u64 = 2_000;
+const LIMIT: u64 = 500;
 /// The most memory of a program's segments.
 const MEMORY: u64 = 1 << 16;
 
@@ -18,8 +18,9 @@ static IBEX: LazyLock<Processor> = LazyLock::new(|| Processor::named("ibex", &[]
 /// Runs the target on one input: as code that may write itself, and as a file.
 pub(super) fn fuzz(bytes: &[u8]) {
     LazyLock::force(&IBEX);
-    bounded(bytes, 4096, || run(&of_code(bytes)));
-    bounded(bytes, 4096, || {
+    // Each instruction may change the code, and so decode a block as long as the input.
+    bounded(bytes, 1 << 16, || run(&of_code(bytes)));
+    bounded(bytes, 1 << 16, || {
         if let Ok(image) = Image::parse(bytes) {
             let first = image.segments.first();
             let last = image.segments.last();

@@ -7,8 +7,9 @@ use object::{Object, ObjectSegment};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::fs;
+use std::iter::repeat;
 use std::path::{Path, absolute};
-use varid_machine::{ContextId, Counts, Timing};
+use varid_machine::{ContextId, Cost, Counts, Timing};
 use varid_model::{Address, CodeUnits, Mode, MonotonicNs, Pid, Rate, Tid, perf};
 use varid_processor::Processor;
 use varid_recording::{
@@ -288,7 +289,10 @@ fn values(counts: &Counts, timing: &Timing<'_>) -> HashMap<ContextId, BTreeMap<u
         };
         let in_context = all.entry(cell.context).or_default();
         let mut pc = block.start;
-        for (instruction, cost) in block.instructions.iter().zip(timing.costs(id)) {
+        // What a block took that was left early is in the costs of the whole one.
+        let costs = timing.costs(id).iter().copied();
+        let costs = costs.chain(repeat(Cost::default()));
+        for (instruction, cost) in block.instructions.iter().zip(costs) {
             let if_it = |is_so: bool| if is_so { cell.executions } else { 0 };
             let new: Values = [
                 cost.cycles.0,
