@@ -67,7 +67,8 @@ pub fn write(
     let start = monotonic_ns();
     let mut line = program.path.display().to_string();
     for argument in program.arguments {
-        line = line + " " + &argument.to_string_lossy();
+        line.push(' ');
+        line.push_str(&argument.to_string_lossy());
     }
     let manifest = Manifest::new(
         EventDesc::new(
