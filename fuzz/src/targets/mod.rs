@@ -41,7 +41,7 @@ mod walk;
 pub type Target = fn(&[u8]);
 
 /// Every target, by name. Its seeds are in `seeds/NAME`.
-pub const TARGETS: [(&str, Target); 35] = [
+pub const TARGETS: [(&str, Target); 36] = [
     ("call_order", call_order::fuzz),
     ("calls", calls::fuzz),
     ("class", class::fuzz),
