@@ -9,10 +9,10 @@ use super::opcode::{Call, Kind, Opcode};
 use super::unit::{Unit, Value};
 use fastrand::Rng;
 
-/// The number of mixed units of each length.
+/// The number of mixed units.
 const UNITS: u64 = 80;
-/// The numbers of phrases in a unit, half of which are of those that programs are full of: few, as in an inner loop, and many.
-const PHRASES: [usize; 2] = [4, 24];
+/// The number of phrases in each: as many that programs are full of as of any others.
+const PHRASES: usize = 24;
 
 /// The local variables of mixed units: an object in 0 and 1, `int` in 2 to 5, `long` in 6 and 8, `double` in 10 and 12, arrays from 14 on in the order
 /// of the opcodes that load from them.
@@ -44,15 +44,14 @@ pub(super) fn units(imperative: &[Unit]) -> Vec<Unit> {
     let mut others: Vec<Vec<Instruction>> = others.map(Unit::phrase).collect();
     others.extend(object_phrases());
     let mut units = Vec::new();
-    let seeds = (0..UNITS).flat_map(|seed| PHRASES.map(|phrases| (seed, phrases)));
-    for (seed, phrases) in seeds {
+    for seed in 0..UNITS {
         let mut random = Rng::with_seed(seed);
         let mut body = Vec::new();
-        for phrase in 0..phrases {
+        for phrase in 0..PHRASES {
             let from = if phrase % 2 == 0 { &common } else { &others };
             body.extend(random.choice(from).into_iter().flatten());
         }
-        let unit = Unit::new(format!("mixed {seed} of {phrases}"), body);
+        let unit = Unit::new(format!("mixed {seed}"), body);
         units.push(unit.in_a_loop().with(LOCALS));
     }
     units
