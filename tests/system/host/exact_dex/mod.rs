@@ -203,13 +203,14 @@ fn ensure_prefix(session: &Path) -> Result<u64> {
 
 #[test]
 fn what_a_vm_killed_at_any_moment_has_counted_is_that_of_the_first_calls() -> Result<()> {
-    if scale() != Scale::Long {
-        return Ok(());
-    }
     let folder = tempfile::tempdir()?;
     let dex = assemble(folder.path())?;
     let mut all = 0;
-    for kill in 0..KILLS {
+    let kills = match scale() {
+        Scale::Gate => 5..6,
+        Scale::Long => 0..KILLS,
+    };
+    for kill in kills {
         let code = [&[][..], &["--jit"]][kill as usize % 2];
         let session = folder.path().join(format!("killed{kill}"));
         let mut varid = testbed()?.varid();
@@ -225,11 +226,15 @@ fn what_a_vm_killed_at_any_moment_has_counted_is_that_of_the_first_calls() -> Re
         std::thread::sleep(Duration::from_millis(150) * kill);
         let signal = nix::sys::signal::Signal::SIGKILL;
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal)?;
-        ensure!(varid.wait()?.code() == Some(128 + 9));
+        let status = varid.wait()?.code();
         if session.join("contexts.data").exists() {
+            ensure!(status == Some(128 + 9), "kill {kill}: {status:?}");
             all += ensure_prefix(&session).with_context(|| format!("kill {kill}"))?;
+        } else {
+            // It was killed before it counted, of which varid complains.
+            ensure!(kill < 3 && status == Some(125), "kill {kill}: {status:?}");
         }
     }
-    ensure!(all > 100_000, "{all} calls");
+    ensure!(all > 1000, "{all} calls");
     Ok(())
 }
