@@ -102,6 +102,12 @@ def difference(found, reason, known, is_compiled):
     return CALLING if 0 < outer < len(known) and found[-1 - outer][0] == known[-1 - outer][0] else WRONG
 
 
+def is_part(known, found):
+    """Whether the VM finds only some frames of a stack that follow each other, as where it resolves a call of compiled code."""
+    all_names, some = names(found), names(known)
+    return any(all_names[at:at + len(some)] == some for at in range(len(all_names)))
+
+
 def judge(found, reason, known, address, described):
     """The same, with the differences in which the VM has another rule.
 
@@ -203,8 +209,11 @@ def main():
             continue
         counts["in Java"] += 1
         kind = judge(found, reason, known, pc, traces.described(pc))
-        if kind == WRONG and program.makes(found) and not program.makes(known):
-            kind = NO_CALL
+        if kind == WRONG and program.makes(found):
+            if not program.makes(known):
+                kind = NO_CALL
+            elif is_part(known, found):
+                kind = LACKING
         counts["wrong"] += kind == WRONG
         counts["equal"] += kind is None
         if kind:
