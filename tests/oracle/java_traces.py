@@ -29,7 +29,8 @@ LEFT = "a method that is being left, as by an exception"
 SHORTER = "callers that the VM does not find"
 DESCRIBED = "the leaf is at an address with debug information"
 ENTRY = "the leaf is in front of all debug information"
-# The VM guesses where a frame ends that is being made or left, and may take a word of an earlier call for a frame.
+# The VM guesses where a frame ends that is being made or left, and may take a word of an earlier call for a frame. Such a stack does not reach
+# the method in which the thread began.
 NO_CALL = "calls that the program does not make, found by the VM"
 OTHER_RULE = (ENTERED, LEFT, SHORTER, DESCRIBED, ENTRY, NO_CALL)
 # Others.
@@ -210,10 +211,10 @@ def main():
         counts["in Java"] += 1
         kind = judge(found, reason, known, pc, traces.described(pc))
         if kind == WRONG and program.makes(found):
-            if not program.makes(known):
-                kind = NO_CALL
-            elif is_part(known, found):
+            if is_part(known, found):
                 kind = LACKING
+            elif names(known)[-1] != names(found)[-1] or not program.makes(known):
+                kind = NO_CALL
         counts["wrong"] += kind == WRONG
         counts["equal"] += kind is None
         if kind:
