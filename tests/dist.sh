@@ -108,7 +108,7 @@ while read -r arch machine device metapackage kernel tools; do
             static "$at/device/${each%%:*}/varid"
         done
         for each in arm64 armhf; do
-            holds "$name: device/$each is small" test "$(stat -c %s "$at/device/$each/varid")" -le 4194304
+            holds "$name: device/$each is small" test "$(stat -c %s "$at/device/$each/varid")" -le 5242880
         done
     fi
 done <<'END'
