@@ -6,7 +6,9 @@ use varid_instrument::{Body, Counted, MethodNumber, MethodReference, MethodTable
 
 use crate::code::{self, MethodCode, NewCode, Shorty};
 use crate::error::{NotRewritten, Result, invalid};
-use crate::file::{ClassData, ClassDef, Header, MemberMethod, MethodId, NO_INDEX, Order, Pools};
+use crate::file::{
+    ClassData, ClassDef, Header, MemberMethod, MembersLeft, MethodId, NO_INDEX, Order, Pools,
+};
 use crate::runtime::{Runtime, RuntimeMembers};
 
 /// Access flags.
@@ -121,8 +123,10 @@ impl File<'_> {
         let mut classes = Vec::new();
         // Members and code that classes share are counted for each of them.
         let mut taken = 0_usize;
+        let mut left = MembersLeft::of(&self.header);
         for def in defs {
             let members = ClassData::read(data, def.data)?;
+            left.take(&members, def.data)?;
             let table = RewrittenClass {
                 name: class_name(&self.pools.descriptor(def.class)),
                 source_file: (def.source_file != NO_INDEX)

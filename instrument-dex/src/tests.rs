@@ -92,6 +92,30 @@ fn a_file_is_rewritten_once_and_a_second_one_has_no_runtime_class() {
     assert!(numbers.eq(1000..1000 + other.all_methods()));
 }
 
+/// A file of which two classes have the same members defines more than it names, and cannot be read again.
+#[test]
+fn classes_with_the_same_members_are_refused() {
+    let word = |dex: &[u8], at: usize| u32::from_le_bytes(*dex[at..].first_chunk().unwrap());
+    let [count, table] = [0x60, 0x64].map(|at| word(ITEMS, at) as usize);
+    let data = |class: usize| table + 32 * class + 24;
+    let mut refused = 0;
+    for (one, other) in (0..count).flat_map(|one| (0..count).map(move |other| (one, other))) {
+        let mut dex = ITEMS.to_vec();
+        dex.copy_within(data(other)..data(other) + 4, data(one));
+        match rewritten(&dex, Counted::Calls) {
+            Ok(new) => {
+                let dex = DexFile::parse(&new.bytes).unwrap();
+                assert!(dex.methods().all(|method| method.is_ok()));
+            }
+            Err(error) => {
+                assert!(error.to_string().contains("class_data_item"), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0);
+}
+
 impl Rewritten {
     fn all_methods(&self) -> u32 {
         let all = self.classes.iter().chain(&self.others);

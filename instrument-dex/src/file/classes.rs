@@ -1,7 +1,7 @@
 //! Reads class definitions and the members of classes.
 
 use super::{Cursor, Header};
-use crate::error::Result;
+use crate::error::{Result, invalid};
 
 /// The index that stands for none.
 pub(crate) const NO_INDEX: u32 = u32::MAX;
@@ -105,6 +105,44 @@ impl ClassData {
             }
         }
         Ok(members)
+    }
+}
+
+/// How many members the classes may still define: a file names each one once.
+#[derive(Debug)]
+pub(crate) struct MembersLeft {
+    fields: u32,
+    methods: u32,
+}
+
+impl MembersLeft {
+    /// Begins with all that the file names.
+    pub(crate) const fn of(header: &Header<'_>) -> Self {
+        Self {
+            fields: header.fields.count,
+            methods: header.methods.count,
+        }
+    }
+
+    /// Takes the members of the class_data_item at `offset`.
+    pub(crate) fn take(&mut self, members: &ClassData, offset: u32) -> Result<()> {
+        let left = |all: u32, [first, second]: [usize; 2]| {
+            let taken = first.checked_add(second)?;
+            all.checked_sub(u32::try_from(taken).ok()?)
+        };
+        let fields = left(self.fields, members.fields.each_ref().map(Vec::len));
+        let methods = left(self.methods, members.methods.each_ref().map(Vec::len));
+        match (fields, methods) {
+            (Some(fields), Some(methods)) => {
+                *self = Self { fields, methods };
+                Ok(())
+            }
+            _ => Err(invalid(
+                "class_data_item",
+                offset as usize,
+                "the classes define more members than the file names",
+            )),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ mod pools;
 mod values;
 
 pub(crate) use annotations::{Annotated, Annotations};
-pub(crate) use classes::{ClassData, ClassDef, MemberMethod, NO_INDEX};
+pub(crate) use classes::{ClassData, ClassDef, MemberMethod, MembersLeft, NO_INDEX};
 pub(crate) use cursor::Cursor;
 pub(crate) use header::{ENDIAN_TAG, HEADER_SIZE, Header};
 pub(crate) use output::{Kind, Output, put_sleb, put_uleb};
