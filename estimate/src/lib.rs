@@ -9,8 +9,7 @@
 //! | question | file |
 //! |---|---|
 //! | what does a target consist of | `target`, `price` |
-//! | how is a target's file read, and what is wrong with it | `document`, `target_file`, `shipped` |
-//! | how are settings of the command line put over it | `settings` |
+//! | how is a target's file read, and what is wrong with it | `target_file`, `shipped` |
 //! | which instructions does a method have | `code` |
 //! | what does an instruction cost | `cost_model` |
 //! | what is in a method cache | `method_cache` |
@@ -23,7 +22,6 @@
 
 mod code;
 mod cost_model;
-mod document;
 mod error;
 mod estimate;
 mod method_cache;
@@ -31,7 +29,6 @@ mod opcode_costs;
 mod price;
 mod program;
 mod replay;
-mod settings;
 mod shipped;
 mod target;
 mod target_file;
@@ -48,10 +45,10 @@ pub use opcode_costs::{OpcodeCost, opcode_costs};
 pub use price::Price;
 pub use program::{MethodBody, Program, ProgramMethod, ProgramNode};
 pub use replay::{CacheCharges, Replay};
-pub use settings::Setting;
-pub use shipped::{SHIPPED, ShippedTarget, shipped};
+pub use shipped::{SHIPPED, shipped};
 pub use target::{
     Build, IncrementCode, LoadTimes, MethodCacheParameters, ResultKind, RuntimeMethod,
     Synchronized, Target, VmCalls,
 };
+pub use varid_description::Setting;
 pub use within::methods_named;

@@ -1,35 +1,24 @@
 //! The targets that varid has.
 
-use std::{fs, io, path::Path};
+use varid_description::{Setting, Shipped, find, parse, text_of};
 
 use crate::{
-    document::parse,
     error::{Error, Result},
-    settings::Setting,
     target::Target,
     target_file,
 };
 
-/// A target that varid has.
-#[derive(Debug, Clone, Copy)]
-pub struct ShippedTarget {
-    /// Its name.
-    pub name: &'static str,
-    /// Its file.
-    pub text: &'static str,
-}
-
 /// All targets that varid has.
-pub const SHIPPED: &[ShippedTarget] = &[
-    ShippedTarget {
+pub const SHIPPED: &[Shipped] = &[
+    Shipped {
         name: "jamuth",
         text: include_str!("../targets/jamuth.toml"),
     },
-    ShippedTarget {
+    Shipped {
         name: "jop-2008",
         text: include_str!("../targets/jop-2008.toml"),
     },
-    ShippedTarget {
+    Shipped {
         name: "jop-2011",
         text: include_str!("../targets/jop-2011.toml"),
     },
@@ -37,8 +26,8 @@ pub const SHIPPED: &[ShippedTarget] = &[
 
 /// Returns the target that varid has by this name.
 #[must_use]
-pub fn shipped(name: &str) -> Option<&'static ShippedTarget> {
-    SHIPPED.iter().find(|target| target.name == name)
+pub fn shipped(name: &str) -> Option<&'static Shipped> {
+    find(SHIPPED, name)
 }
 
 impl Target {
@@ -48,17 +37,13 @@ impl Target {
     ///
     /// There is neither, or a value is wrong.
     pub fn named(name: &str, settings: &[Setting]) -> Result<Self> {
-        let (file, mut table) = match shipped(name) {
-            Some(target) => (name.to_owned(), parse(name, target.text)?),
-            None => {
-                let text = read(name)?;
-                (name.to_owned(), parse(name, &text)?)
-            }
-        };
+        let text = text_of(SHIPPED, name)?;
+        let text = text.ok_or_else(|| Error::NoTarget(name.to_owned()))?;
+        let mut table = parse(name, &text)?;
         for setting in settings {
             setting.apply(&mut table)?;
         }
-        target_file::target(&file, &table)
+        target_file::target(name, &table)
     }
 
     /// Reads a target from the text of a file.
@@ -69,29 +54,6 @@ impl Target {
     pub fn parse(file: &str, text: &str) -> Result<Self> {
         target_file::target(file, &parse(file, text)?)
     }
-}
-
-/// The largest file that is read, in bytes.
-const MAX_FILE: u64 = 4 << 20;
-
-fn read(name: &str) -> Result<String> {
-    let path = Path::new(name);
-    let looks_like_a_path = name.contains('/') || name.ends_with(".toml");
-    let failed = |source| Error::Read {
-        path: path.to_owned(),
-        source,
-    };
-    let file = match fs::metadata(path) {
-        Ok(file) => file,
-        Err(_) if !looks_like_a_path => return Err(Error::NoTarget(name.to_owned())),
-        Err(error) => return Err(failed(error)),
-    };
-    let problem = match (file.is_file(), file.len()) {
-        (false, _) => "it is not a file",
-        (true, length) if length > MAX_FILE => "it has more than 4 MB",
-        _ => return fs::read_to_string(path).map_err(failed),
-    };
-    Err(failed(io::Error::other(problem)))
 }
 
 #[cfg(test)]

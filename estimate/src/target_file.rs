@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use varid_description::{Table, Value};
 use varid_symbolizer::class::java_mnemonic;
 
 use crate::{
-    document::{Table, Value},
     error::{Error, Result},
     method_cache::{Geometry, Words},
     price::Price,
@@ -93,7 +93,7 @@ fn method_cache(
         (None, Some(_)) => return Err(top.missing("method_cache")),
     };
     cache.only(["size", "blocks", "policy", "word", "source"].iter())?;
-    cache.check_source(cache.table, "source", sources)?;
+    cache.check_source(sources)?;
     if cache.text("policy")? != "fifo-variable-block" {
         return Err(cache.wrong("policy", "varid simulates 'fifo-variable-block'"));
     }
@@ -117,7 +117,7 @@ fn method_cache(
         ));
     }
     load.only(["hit", "miss", "invoke_hides", "return_hides", "source"].iter())?;
-    load.check_source(load.table, "source", sources)?;
+    load.check_source(sources)?;
     let miss = load.node("miss")?.ok_or_else(|| load.missing("miss"))?;
     miss.only(["base", "word", "more_words"].iter())?;
     let returns = load
@@ -184,6 +184,10 @@ impl<'t> Node<'t> {
         }
     }
 
+    fn value(&self, key: &str) -> Option<&'t Value> {
+        self.table.get(key).map(|node| &node.value)
+    }
+
     fn missing(&self, key: &str) -> Error {
         self.wrong(key, "it is missing")
     }
@@ -205,7 +209,7 @@ impl<'t> Node<'t> {
     }
 
     fn node(&self, key: &str) -> Result<Option<Node<'t>>> {
-        match self.table.get(key) {
+        match self.value(key) {
             None => Ok(None),
             Some(Value::Table(table)) => Ok(Some(Node {
                 file: self.file,
@@ -217,7 +221,7 @@ impl<'t> Node<'t> {
     }
 
     fn optional_text(&self, key: &str) -> Result<Option<&'t str>> {
-        match self.table.get(key) {
+        match self.value(key) {
             None => Ok(None),
             Some(Value::Text(text)) => Ok(Some(text)),
             Some(_) => Err(self.wrong(key, "it is not a text")),
@@ -240,7 +244,7 @@ impl<'t> Node<'t> {
     }
 
     fn whole(&self, key: &str, least: u32, most: u32) -> Result<u32> {
-        let value = self.table.get(key).ok_or_else(|| self.missing(key))?;
+        let value = self.value(key).ok_or_else(|| self.missing(key))?;
         let number = value
             .as_integer()
             .and_then(|number| u32::try_from(number).ok());
@@ -256,10 +260,10 @@ impl<'t> Node<'t> {
 
     /// Returns a cost: a number that is finite and not negative.
     fn cost(&self, key: &str) -> Result<f64> {
-        let value = self.table.get(key).ok_or_else(|| self.missing(key))?;
+        let value = self.value(key).ok_or_else(|| self.missing(key))?;
         let number = match value {
             Value::Integer(number) => *number as f64,
-            Value::Float(number) => *number,
+            Value::Float { value, .. } => *value,
             _ => return Err(self.wrong(key, &format!("{value} is not a number"))),
         };
         if number.is_nan() {
@@ -291,17 +295,17 @@ impl<'t> Node<'t> {
         Ok(sources.table.keys().cloned().collect())
     }
 
-    fn check_source(&self, table: &Table, key: &str, sources: &BTreeSet<String>) -> Result<()> {
-        match table.get("source") {
+    fn check_source(&self, sources: &BTreeSet<String>) -> Result<()> {
+        match self.value("source") {
             None => Ok(()),
             Some(Value::Text(source)) if sources.contains(source) => Ok(()),
-            Some(source) => Err(self.wrong(key, &format!("{source} is not in [sources]"))),
+            Some(source) => Err(self.wrong("source", &format!("{source} is not in [sources]"))),
         }
     }
 
     /// Returns the keys of instructions. `source` is where those are from that do not say it.
     fn entries(&self, sources: &BTreeSet<String>) -> Result<Vec<&'t str>> {
-        self.check_source(self.table, "source", sources)?;
+        self.check_source(sources)?;
         let keys = self.table.keys().filter(|key| *key != "source");
         let keys: Vec<_> = keys.map(String::as_str).collect();
         match keys.iter().find(|key| !is_instruction(key)) {
@@ -315,7 +319,7 @@ impl<'t> Node<'t> {
 
     /// Returns a cost with its bounds: a number, or a table of value, low and high.
     fn price(&self, key: &str, more: &[&str], sources: &BTreeSet<String>) -> Result<Price> {
-        let Some(Value::Table(table)) = self.table.get(key) else {
+        let Some(Value::Table(table)) = self.value(key) else {
             return Ok(Price::exact(self.cost(key)?));
         };
         let entry = Node {
@@ -324,11 +328,13 @@ impl<'t> Node<'t> {
             table,
         };
         entry.only(["value", "low", "high"].iter().chain(&NOTES).chain(more))?;
-        entry.check_source(table, "source", sources)?;
+        entry.check_source(sources)?;
         let value = entry.cost("value")?;
-        let bound = |key| match table.get(key) {
+        let bound = |key| match entry.value(key) {
             // A measurement may have no upper bound.
-            Some(Value::Float(bound)) if key == "high" && *bound == f64::INFINITY => Ok(*bound),
+            Some(Value::Float { value, .. }) if key == "high" && *value == f64::INFINITY => {
+                Ok(*value)
+            }
             Some(_) => entry.cost(key),
             None => Ok(value),
         };
@@ -359,7 +365,7 @@ impl<'t> Node<'t> {
             let names = ResultKind::ALL.map(ResultKind::name).join(", ");
             entry.wrong("result", &format!("it is one of {names}"))
         })?;
-        let words = table_words(entry.table.get("words"));
+        let words = table_words(entry.value("words"));
         let words = words.ok_or_else(|| {
             let problem = format!(
                 "it is a number of words from 1 to {MAX_WORDS}, or a list of up to {MAX_CALLS}"
@@ -383,7 +389,7 @@ fn table_words(value: Option<&Value>) -> Option<Vec<Words>> {
     };
     match value? {
         Value::List(list) if list.is_empty() || list.len() > MAX_CALLS => None,
-        Value::List(list) => list.iter().map(word).collect(),
+        Value::List(list) => list.iter().map(|node| word(&node.value)).collect(),
         one => word(one).map(|word| vec![word]),
     }
 }

@@ -1,11 +1,11 @@
 //! Reads the tables of a description, and refuses what contradicts itself.
 
+use varid_description::{Result, Table, Value};
+
 use crate::{
     cache::{Geometry, Replacement, Writes},
     class::{ByClass, Class},
-    document::{Table, Value},
     duration::{Duration, Steps, Variation},
-    error::Result,
     parameters::{Configured, plain},
     predictor::Predictor,
     processor::{

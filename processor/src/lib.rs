@@ -6,9 +6,8 @@
 //! | question | file |
 //! |---|---|
 //! | what does a processor consist of | `processor`, `class`, `duration` |
-//! | how is its description read, and what is wrong with it | `document`, `place`, `section`, `description`, `shipped` |
-//! | what do a core's parameters change in it | `parameters` |
-//! | how are settings of the command line put over it | `settings` |
+//! | how is its description read, and what is wrong with it | `section`, `description`, `shipped` |
+//! | what do a core's parameters, and other settings, change in it | `parameters` |
 //! | what is known of an instruction before it is executed | `slot` |
 //! | which cycles does it take | `pipeline` |
 //! | what is in a cache | `cache` |
@@ -32,16 +31,13 @@
 mod cache;
 mod class;
 mod description;
-mod document;
 mod duration;
 mod error;
 mod parameters;
 mod pipeline;
-mod place;
 mod predictor;
 mod processor;
 mod section;
-mod settings;
 mod shipped;
 mod slot;
 
@@ -50,12 +46,11 @@ pub use class::{ByClass, Class};
 pub use duration::{Cycles, Duration, Operands, Signedness, Steps, Variation};
 pub use error::{Error, Result, Unsupported};
 pub use pipeline::{Events, Issue, Pipeline};
-pub use place::{Origin, Place};
 pub use predictor::{Branch, Direction, Predictor, PredictorState};
 pub use processor::{
     DataCache, FetchCosts, InstructionCache, InstructionCosts, LoadAfterStore, MissCosts,
     Prediction, PredictionStage, Processor, TransferCosts, WrongPath,
 };
-pub use settings::Setting;
-pub use shipped::{SHIPPED, ShippedProcessor, shipped};
+pub use shipped::{SHIPPED, shipped};
 pub use slot::{Alignment, Slot};
+pub use varid_description::Setting;

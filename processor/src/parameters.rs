@@ -4,14 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use varid_description::{Error, Node, Origin, Place, Result, Setting, Table, Value, merge};
 use varid_model::nearest;
-
-use crate::{
-    document::{Node, Table, Value, merge},
-    error::{Error, Result},
-    place::{Origin, Place},
-    settings::Setting,
-};
 
 /// The values of parameters, by their names.
 pub type Values = BTreeMap<String, Value>;
@@ -85,14 +79,8 @@ fn set(parameter: &mut Parameter, setting: &Setting) -> Result<()> {
         return Ok(());
     }
     let choices: Vec<_> = parameter.choices.iter().map(plain).collect();
-    Err(Error::Value {
-        place: Place {
-            file: String::new(),
-            origin: Origin::Setting,
-        },
-        key: setting.key(),
-        problem: format!("'{}' is not one of {}", plain(&value), choices.join(", ")),
-    })
+    let problem = format!("'{}' is not one of {}", plain(&value), choices.join(", "));
+    Err(Error::of_setting(setting.key(), problem))
 }
 
 /// A value without quotes.
@@ -115,14 +103,7 @@ fn unknown_setting(key: &str, names: &[&str], table: &Table) -> Error {
             tables.join(", ")
         ),
     };
-    Error::Value {
-        place: Place {
-            file: String::new(),
-            origin: Origin::Setting,
-        },
-        key: key.to_owned(),
-        problem,
-    }
+    Error::of_setting(key, problem)
 }
 
 fn wrong(file: &str, origin: Origin, key: &str, problem: impl Into<String>) -> Error {

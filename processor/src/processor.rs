@@ -114,10 +114,10 @@ impl MissCosts {
     /// The cycles of a miss in a cache with lines of this many bytes.
     #[must_use]
     pub const fn of_line(self, line: u32) -> u32 {
-        let further = (line / 4).saturating_sub(1).saturating_mul(self.word);
+        let other_words = (line / 4).saturating_sub(1).saturating_mul(self.word);
         self.overhead
             .saturating_add(self.first_word)
-            .saturating_add(further)
+            .saturating_add(other_words)
     }
 }
 

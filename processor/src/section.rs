@@ -2,13 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use varid_description::{Error, Node, Origin, Place, Result, Table, Value};
 use varid_model::nearest;
-
-use crate::{
-    document::{Node, Table, Value},
-    error::{Error, Result},
-    place::{Origin, Place},
-};
 
 /// A table whose values are taken one by one. What is left in the end is unknown.
 #[derive(Debug)]

@@ -68,13 +68,13 @@ pub fn run(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
         list_targets()?;
         return Ok(ExitCode::SUCCESS);
     };
-    let program = args.input.session.as_deref();
-    if let Some(program) = program.filter(|path| program::is_program(path)) {
-        return program::run(args, name, program);
-    }
-    refuse_options_of_programs(args, name)?;
     let settings = args.set.iter().map(|text| Setting::parse(text));
     let settings = settings.collect::<Result<Vec<_>, _>>()?;
+    let program = args.input.session.as_deref();
+    if let Some(program) = program.filter(|path| program::is_program(path)) {
+        return program::run(args, name, &settings, program);
+    }
+    refuse_options_of_programs(args, name)?;
     let target = Target::named(name, &settings)?;
     let swept = swept(name, &settings, &args.sweep)?;
     if let Some(time) = args.measured {

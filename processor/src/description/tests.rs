@@ -217,7 +217,7 @@ fn what_contradicts_itself_is_refused_with_line_and_key() {
     );
     assert!(matches!(
         Processor::parse("t.toml", "x = ", &[]),
-        Err(Error::Syntax { .. })
+        Err(Error::Description(varid_description::Error::Syntax { .. }))
     ));
 }
 

@@ -32,10 +32,13 @@ pub fn is_program(path: &Path) -> bool {
 /// Executes the program, prints what it takes, and writes a session if one is asked for.
 ///
 /// The exit code is 0 if the program has ended by itself, whatever its status is; the summary has that.
-pub fn run(args: &EstimateArgs, target: &str, path: &Path) -> anyhow::Result<ExitCode> {
-    let settings = args.set.iter().map(|text| Setting::parse(text));
-    let settings = settings.collect::<Result<Vec<_>, _>>()?;
-    let processor = Processor::named(target, &settings)?;
+pub fn run(
+    args: &EstimateArgs,
+    target: &str,
+    settings: &[Setting],
+    path: &Path,
+) -> anyhow::Result<ExitCode> {
+    let processor = Processor::named(target, settings)?;
     refuse_options_of_sessions(args)?;
     if let Some(folder) = &args.output {
         check_new_folder(folder)?;

@@ -1,4 +1,4 @@
-//! A description's file as a tree of values, each with its line.
+//! A file as a tree of values, each with its line.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -26,6 +26,13 @@ pub struct Node {
 pub enum Value {
     /// A whole number.
     Integer(i64),
+    /// Another number, `nan` and `inf` among them.
+    Float {
+        /// The number.
+        value: f64,
+        /// How the file has it.
+        text: String,
+    },
     /// `true` or `false`.
     Boolean(bool),
     /// A text.
@@ -46,12 +53,27 @@ impl fmt::Display for Value {
             Self::Text(text) => write!(f, "{text:?}"),
             Self::List(_) => f.write_str("a list"),
             Self::Table(_) => f.write_str("a table"),
-            Self::Other(text) => f.write_str(text),
+            Self::Float { text, .. } | Self::Other(text) => f.write_str(text),
         }
     }
 }
 
-/// Reads the text of a file.
+impl Value {
+    /// Returns the whole number that it is.
+    #[must_use]
+    pub const fn as_integer(&self) -> Option<i64> {
+        match self {
+            Self::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+/// Reads the text of a file. `file` is its name in messages.
+///
+/// # Errors
+///
+/// It is not TOML.
 pub fn parse(file: &str, text: &str) -> Result<Table> {
     let document = DeTable::parse(text).map_err(|error| Error::Syntax {
         file: file.to_owned(),
@@ -89,7 +111,13 @@ impl Lines {
                 let parsed = i64::from_str_radix(number.as_str(), number.radix());
                 parsed.map_or_else(|_| Value::Other(number.as_str().to_owned()), Value::Integer)
             }
-            DeValue::Float(number) => Value::Other(number.as_str().to_owned()),
+            DeValue::Float(number) => {
+                let text = number.as_str().to_owned();
+                match text.parse() {
+                    Ok(value) => Value::Float { value, text },
+                    Err(_) => Value::Other(text),
+                }
+            }
             DeValue::Boolean(is) => Value::Boolean(*is),
             DeValue::Datetime(date) => Value::Other(date.to_string()),
             DeValue::Array(list) => {

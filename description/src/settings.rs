@@ -3,7 +3,7 @@
 use crate::{
     document::{self, Node, Table, Value},
     error::{Error, Result},
-    place::{Origin, Place},
+    place::Origin,
 };
 
 /// A value that replaces one of a description.
@@ -38,6 +38,20 @@ impl Setting {
         })
     }
 
+    /// Reads `KEY=VALUE,VALUE`: a setting for each value.
+    ///
+    /// # Errors
+    ///
+    /// There is no key, or a value is missing.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>> {
+        let wrong = || Error::Setting(text.to_owned());
+        let (key, values) = text.split_once('=').ok_or_else(wrong)?;
+        let values = values.split(',');
+        values
+            .map(|value| Self::parse(&format!("{key}={value}")))
+            .collect()
+    }
+
     /// Its key: `dcache.size`.
     #[must_use]
     pub fn key(&self) -> String {
@@ -45,7 +59,8 @@ impl Setting {
     }
 
     /// Its key, if that is a single word.
-    pub(crate) fn word(&self) -> Option<&str> {
+    #[must_use]
+    pub fn word(&self) -> Option<&str> {
         match &*self.path {
             [word] => Some(word),
             _ => None,
@@ -53,7 +68,8 @@ impl Setting {
     }
 
     /// The value as a node of a table.
-    pub(crate) fn node(&self) -> Node {
+    #[must_use]
+    pub fn node(&self) -> Node {
         Node {
             origin: Origin::Setting,
             value: self.value.clone(),
@@ -61,7 +77,11 @@ impl Setting {
     }
 
     /// Puts the value into a table.
-    pub(crate) fn apply(&self, table: &mut Table) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// A part of the key is a value, not a table.
+    pub fn apply(&self, table: &mut Table) -> Result<()> {
         let Some((last, tables)) = self.path.split_last() else {
             return Ok(());
         };
@@ -72,14 +92,8 @@ impl Setting {
                 value: Value::Table(Table::new()),
             });
             let Value::Table(next) = &mut entry.value else {
-                return Err(Error::Value {
-                    place: Place {
-                        file: String::new(),
-                        origin: Origin::Setting,
-                    },
-                    key: self.key(),
-                    problem: format!("'{name}' is a value, not a table"),
-                });
+                let problem = format!("'{name}' is a value, not a table");
+                return Err(Error::of_setting(self.key(), problem));
             };
             inside = next;
         }
@@ -152,5 +166,30 @@ mod tests {
         for wrong in ["", "x", "=1", "x=", "x..y=1", ".=1"] {
             assert!(Setting::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_value_is_written_as_in_a_file() {
+        let mut table = document::parse("t", "[method_cache]\nsize = 1\n").unwrap();
+        for text in [
+            "method_cache.size=2K",
+            "load.hit = 4.5",
+            "cost.iadd={ value = 1 }",
+            "about=x y",
+        ] {
+            Setting::parse(text).unwrap().apply(&mut table).unwrap();
+        }
+        let expected =
+            "about = 'x y'\nmethod_cache.size = 2048\nload.hit = 4.5\ncost.iadd.value = 1";
+        let expected = document::parse("t", expected).unwrap();
+        let without_lines = |table| {
+            of_settings(Node {
+                origin: Origin::Setting,
+                value: Value::Table(table),
+            })
+        };
+        assert_eq!(without_lines(table), without_lines(expected));
+        assert_eq!(Setting::parse_list("a.b=1K,2K").unwrap().len(), 2);
+        assert!(Setting::parse_list("a.b=1K,").is_err());
     }
 }
