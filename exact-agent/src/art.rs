@@ -32,7 +32,7 @@ use crate::{
     record::{Record, ThreadRecord},
     tables::Tables,
     tree_file::TreeFile,
-    word_array::{Elements, Index, WordArray, publish_unread},
+    word_array::{Elements, Index, WordArray, publish_placeholder},
 };
 
 /// The variable with the [`Options`] of the VMs that a program starts.
@@ -114,7 +114,7 @@ fn start(jni: Jni) -> Result<(), String> {
         .ok_or("the library belongs to no rewritten dex file")?;
     register(jni, class)?;
     let Ok(options) = env::var(OPTIONS) else {
-        return Ok(publish_unread(jni, class, SpareFrames::ARRAY_LENGTH)?);
+        return Ok(publish_placeholder(jni, class, SpareFrames::ARRAY_LENGTH)?);
     };
     let counts = Options::parse(&options)
         .map_err(|error| error.to_string())
@@ -123,7 +123,7 @@ fn start(jni: Jni) -> Result<(), String> {
         // Several loaders may load the library: the first one starts the counting.
         Ok(counts) => drop(COUNTS.set(counts)),
         Err(error) => {
-            publish_unread(jni, class, SpareFrames::ARRAY_LENGTH)?;
+            publish_placeholder(jni, class, SpareFrames::ARRAY_LENGTH)?;
             return Err(error);
         }
     }

@@ -164,7 +164,8 @@ impl Jni {
         Handle::new(class)
     }
 
-    /// Finds a class of the loader whose native method calls it, or of the boot loader. None if there is none; the exception is cleared.
+    /// Finds a class by its name, in the loader of the native method that calls this, or else in the boot loader. None if neither has it; the
+    /// exception that says so is cleared.
     #[must_use]
     pub fn find_class(self, name: &CStr) -> Option<Handle> {
         type Find = unsafe extern "system" fn(RawJni, *const c_char) -> *mut c_void;

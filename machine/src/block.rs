@@ -18,7 +18,7 @@ pub struct Block {
     pub end: u32,
     /// How it is left.
     pub exit: Exit,
-    /// The length of the instruction behind the last one in memory. None: there is none.
+    /// The length of the instruction that follows the block in memory. None: what follows is no instruction.
     pub following: Option<Length>,
 }
 

@@ -1,6 +1,5 @@
 //! What an instruction does to registers and memory, if it does not change the flow of control.
 
-mod float;
 pub mod integer;
 
 use varid_riscv::{Atomic, Condition, Extension, Instruction, Operation, Precision, Width};
@@ -69,7 +68,7 @@ pub fn execute(
         Operation::LoadFloat(precision) => {
             let address = hart.get(rs1).wrapping_add(constant);
             let bits = match precision {
-                Precision::Single => float::boxed(u32::from_le_bytes(memory.load(address)?)),
+                Precision::Single => boxed(u32::from_le_bytes(memory.load(address)?)),
                 Precision::Double => u64::from_le_bytes(memory.load(address)?),
             };
             hart.set_float(rd, bits);
@@ -83,10 +82,7 @@ pub fn execute(
                 Precision::Double => memory.store(address, bytes),
             }?);
         }
-        Operation::Float(op, precision) => {
-            float::execute(hart, instruction, op, precision)?;
-            return Ok(Stored::Data);
-        }
+        Operation::Float(..) => return Err(Cause::Unsupported("floating-point operations")),
         Operation::AluImmediateWord(_)
         | Operation::AluWord(_)
         | Operation::MultiplyWord
@@ -119,6 +115,11 @@ pub fn is_taken(condition: Condition, left: u32, right: u32) -> bool {
         Condition::LessUnsigned => left < right,
         Condition::GreaterOrEqualUnsigned => left >= right,
     }
+}
+
+/// A value of 32 bits in a register of 64: with ones above it.
+fn boxed(bits: u32) -> u64 {
+    u64::from(bits) | 0xffff_ffff_0000_0000
 }
 
 fn load(memory: &Memory, at: u32, width: Width, extension: Extension) -> Result<u32, Cause> {

@@ -68,14 +68,17 @@ fn run_body(
         match execute(&mut machine.hart, &mut machine.memory, instruction, pc) {
             Ok(Stored::Data) => {}
             Ok(Stored::Code(address)) => return Body::Changed(index.wrapping_add(1), address),
-            Err(cause) => {
-                let pc = Address::new(pc.into());
-                return Body::Fault(index, Fault { pc, cause });
-            }
+            Err(cause) => return Body::Fault(index, fault(pc, cause)),
         }
         pc = pc.wrapping_add(instruction.length.bytes() as u32);
     }
     Body::Whole
+}
+
+/// A fault of the instruction at an address.
+fn fault(pc: u32, cause: Cause) -> Fault {
+    let pc = Address::new(pc.into());
+    Fault { pc, cause }
 }
 
 /// Ends at an instruction that the processor does not have.
@@ -357,10 +360,7 @@ impl Interpreter {
 
     /// Executes an instruction that ends a block without a jump.
     fn environment(&mut self, instruction: &Instruction, pc: u32, now: Cycles) -> Result<(), Stop> {
-        let fault = |cause| {
-            let pc = Address::new(pc.into());
-            Stop::Fault(Fault { pc, cause })
-        };
+        let fault = |cause| Stop::Fault(fault(pc, cause));
         let Machine {
             hart,
             memory,
@@ -476,9 +476,7 @@ impl Interpreter {
             return Ok(*known);
         }
         if self.decoded >= MAX_DECODED || self.counts.cells.len() >= MAX_CELLS {
-            let pc = Address::new(start.into());
-            let cause = Cause::TooMuchCode;
-            return Err(Stop::Fault(Fault { pc, cause }));
+            return Err(Stop::Fault(fault(start, Cause::TooMuchCode)));
         }
         let block = self.decode(start)?;
         self.machine.memory.watch_code(&(block.start..block.end));
@@ -510,10 +508,7 @@ impl Interpreter {
                 Ok(instruction) => instruction,
                 // It is a fault when it is reached.
                 Err(_) if !block.instructions.is_empty() => break,
-                Err(cause) => {
-                    let pc = Address::new(start.into());
-                    return Err(Stop::Fault(Fault { pc, cause }));
-                }
+                Err(cause) => return Err(Stop::Fault(fault(start, cause))),
             };
             let exit = Exit::of(&instruction, block.end);
             let length = instruction.length.bytes() as u32;
@@ -538,10 +533,7 @@ impl Interpreter {
     /// No table has a number that came from it.
     #[cold]
     fn lost(&self) -> Stop {
-        Stop::Fault(Fault {
-            pc: Address::new(self.machine.hart.pc.into()),
-            cause: Cause::Lost,
-        })
+        Stop::Fault(fault(self.machine.hart.pc, Cause::Lost))
     }
 }
 

@@ -154,10 +154,7 @@ impl System {
             number::CLOCK_GETTIME | number::CLOCK_GETTIME64 => {
                 self.time(memory, a1, now, TimeFormat::Nanoseconds)
             }
-            number::TIME => {
-                let seconds = now.0.checked_div(self.clock_hz).unwrap_or_default();
-                Ok(seconds as u32)
-            }
+            number::TIME => Ok(self.seconds(now) as u32),
             number => return Err(UnknownCall { number }),
         };
         let value = result.unwrap_or_else(|errno| (errno as i32).wrapping_neg().cast_unsigned());
@@ -180,9 +177,7 @@ impl System {
             return Err(Errno::EFAULT);
         }
         let bytes = self.files.read(fd, room)?;
-        let is_allowed = memory.check_store(start, bytes.len() as u32).is_ok();
-        let written = is_allowed.then(|| memory.write(start, &bytes).ok());
-        written.flatten().ok_or(Errno::EFAULT)?;
+        store(memory, start, &bytes)?;
         Ok(bytes.len() as u32)
     }
 
@@ -257,9 +252,7 @@ impl System {
         put(48, &found.size.to_le_bytes());
         put(56, &4096_u32.to_le_bytes());
         put(64, &found.size.div_ceil(512).to_le_bytes());
-        let is_allowed = memory.check_store(to, 104).is_ok();
-        let written = is_allowed.then(|| memory.write(to, &bytes).ok()).flatten();
-        written.map(|()| 0).ok_or(Errno::EFAULT)
+        store(memory, to, &bytes).map(|()| 0)
     }
 
     fn set_break(&mut self, end: u32) -> u32 {
@@ -269,9 +262,14 @@ impl System {
         self.heap.end
     }
 
+    /// The seconds since the program's start.
+    fn seconds(&self, now: Cycles) -> u64 {
+        now.0.checked_div(self.clock_hz).unwrap_or_default()
+    }
+
     /// Writes the time since the program's start: seconds of 64 bits, as Linux has them for RV32, and a fraction.
     fn time(&self, memory: &mut Memory, to: u32, now: Cycles, format: TimeFormat) -> Call {
-        let seconds = now.0.checked_div(self.clock_hz).unwrap_or_default();
+        let seconds = self.seconds(now);
         let rest = now.0.checked_rem(self.clock_hz).unwrap_or_default();
         let nanoseconds = u128::from(rest).saturating_mul(1_000_000_000);
         let nanoseconds = nanoseconds.checked_div(self.clock_hz.into());
@@ -285,6 +283,13 @@ impl System {
             .and_then(|_| memory.store(to.wrapping_add(8), fraction.to_le_bytes()));
         stored.map(|_| 0).map_err(|_| Errno::EFAULT)
     }
+}
+
+/// Writes bytes where the guest may write them.
+fn store(memory: &mut Memory, at: u32, bytes: &[u8]) -> Result<(), Errno> {
+    let checked = memory.check_store(at, bytes.len() as u32);
+    let written = checked.and_then(|_| memory.write(at, bytes));
+    written.map_err(|_| Errno::EFAULT)
 }
 
 /// The unit of the fraction of a second.

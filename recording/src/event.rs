@@ -1,7 +1,10 @@
 //! Describes the events of a session: what was counted, how often it was sampled, and for how much of the time it was counted.
 
 use serde::{Deserialize, Serialize};
-use varid_model::Rate;
+use varid_model::{
+    Rate,
+    perf::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE},
+};
 
 /// An event, as perf_event_open(2) takes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +57,13 @@ impl EventDesc {
             running_ns: 0,
             unit: None,
         }
+    }
+
+    /// Creates the event of a session without samples, whose counts are exact.
+    #[must_use]
+    pub fn without_samples(name: impl Into<String>) -> Self {
+        let (kind, config) = (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY.into());
+        Self::new(name, Rate::Period(1), kind, config)
     }
 
     /// Returns the share of the time in which the event had a counter. `None` if it had one all the time, or that is not known.

@@ -52,22 +52,4 @@ impl Hasher for BothHashers<'_> {
         first.write(bytes);
         second.write(bytes);
     }
-
-    fn write_u8(&mut self, number: u8) {
-        self.write_u64(u64::from(number));
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.write_u64(u64::from(number));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        let [first, second] = &mut self.0;
-        first.write_u64(number);
-        second.write_u64(number);
-    }
-
-    fn write_usize(&mut self, number: usize) {
-        self.write_u64(number as u64);
-    }
 }

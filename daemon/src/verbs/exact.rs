@@ -19,7 +19,6 @@ use varid_exact::{
 };
 use varid_exact_agent::Options;
 use varid_instrument::{ClassPattern, Counted, MethodPattern};
-use varid_model::{Rate, perf};
 use varid_recording::{
     EventDesc, Manifest, SampleSource, SessionTarget, SessionWriter, TargetKind,
 };
@@ -85,12 +84,7 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
     let dex = DexProgram::prepare(&args.command, &agent, &options)?;
     let start = monotonic_ns();
     let manifest = Manifest::new(
-        EventDesc::new(
-            EVENT,
-            Rate::Period(1),
-            perf::PERF_TYPE_SOFTWARE,
-            perf::PERF_COUNT_SW_DUMMY.into(),
-        ),
+        EventDesc::without_samples(EVENT),
         SampleSource::Agent,
         SessionTarget {
             kind: TargetKind::Command,

@@ -10,7 +10,7 @@ use std::fs;
 use std::iter::repeat;
 use std::path::{Path, absolute};
 use varid_machine::{ContextId, Cost, Counts, Timing};
-use varid_model::{Address, CodeUnits, Mode, MonotonicNs, Pid, Rate, Tid, perf};
+use varid_model::{Address, CodeUnits, Mode, MonotonicNs, Pid, Tid};
 use varid_processor::Processor;
 use varid_recording::{
     ContextCount, ContextCounter, ContextMethod, ContextNode, ContextSite, ContextWriter,
@@ -71,12 +71,7 @@ pub fn write(
         line.push_str(&argument.to_string_lossy());
     }
     let manifest = Manifest::new(
-        EventDesc::new(
-            EVENT,
-            Rate::Period(1),
-            perf::PERF_TYPE_SOFTWARE,
-            perf::PERF_COUNT_SW_DUMMY.into(),
-        ),
+        EventDesc::without_samples(EVENT),
         SampleSource::Agent,
         SessionTarget {
             kind: TargetKind::Command,

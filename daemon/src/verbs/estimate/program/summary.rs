@@ -66,8 +66,8 @@ impl Summary {
                 let (is_load, is_store) = (instruction.is_load(), instruction.is_store());
                 loads = loads.saturating_add(is_load.into());
                 stores = stores.saturating_add(is_store.into());
-                let is_of_stack = (is_load || is_store) && instruction.rs1 == Register::SP;
-                stack = stack.saturating_add(is_of_stack.into());
+                let is_stack_access = (is_load || is_store) && instruction.rs1 == Register::SP;
+                stack = stack.saturating_add(is_stack_access.into());
             }
             summary.loads = summary.loads.saturating_add(executed(loads));
             summary.stores = summary.stores.saturating_add(executed(stores));
