@@ -26,6 +26,12 @@ impl ManagedProcess {
         self.set_problem("its build is not known".to_owned());
     }
 
+    /// The VM that is mapped has not started yet.
+    pub fn set_starting_vm(&mut self) {
+        self.vm = None;
+        self.is_vm_starting = true;
+    }
+
     /// The VM describes itself anew.
     pub fn describe_vm_anew(&mut self, description: &Description) {
         if let Some(vm) = DESCRIBED.recognise(description) {

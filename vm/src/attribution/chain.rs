@@ -191,7 +191,9 @@ impl<'a> Chain<'a> {
         if in_interpreter && managed.is_empty() {
             let reason = match &self.process.vm_problem {
                 Some(_) => Reason::UnknownVm,
-                None if record.has(flags::NOT_READY) => Reason::VmNotReady,
+                None if record.has(flags::NOT_READY) || self.process.vm().is_none() => {
+                    Reason::VmNotReady
+                }
                 None if native.stopped == Some(UnwindError::NoStack) => Reason::Truncated,
                 None => Reason::TornFrames,
             };

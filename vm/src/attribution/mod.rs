@@ -145,8 +145,13 @@ impl<'r> Attribution<'r> {
             }
             None => walked,
         };
-        let in_interpreter =
-            leaf.map_or_else(|| process.may_be_interpreter(ip), CodeKind::executes);
+        let in_interpreter = match leaf {
+            Some(kind) => kind.executes(),
+            None => {
+                let mut frames = native.frames.iter().map(|frame| frame.lookup().get());
+                process.may_be_interpreter(ip) || frames.any(|at| process.is_in_starting_vm(at))
+            }
+        };
         steps::classify(native, vm, &process.process, &mut attributed.steps);
         let mut chain = Chain::new(record, ip, process, remap, &mut attributed.user);
         chain.native_stretch =

@@ -164,7 +164,7 @@ impl Search<'_> {
     }
 
     /// Looks for the VM of a known build.
-    fn known_build(&self, build: &'static Build, load_base: u64) -> Option<Found> {
+    fn known_build(&mut self, build: &'static Build, load_base: u64) -> Option<Found> {
         let word = |address| {
             let mut word = [0; 8];
             let read = self.memory.read(address, &mut word);
@@ -180,7 +180,7 @@ impl Search<'_> {
             Err(error) => {
                 let pid = self.process.pid;
                 tracing::debug!(%pid, %error, "the VM's library is not ready");
-                None
+                Some(self.problem.take().map_or(Found::NotYet, Found::Refused))
             }
         }
     }

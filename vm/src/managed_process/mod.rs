@@ -34,6 +34,8 @@ pub struct ManagedProcess {
     changes: u64,
     /// How often the process did not agree with its VM's library.
     unclear_looks: u32,
+    /// Its VM is starting: the last look found its library, and nothing that can be used yet.
+    pub(crate) is_vm_starting: bool,
     /// Why its VM cannot be used.
     pub vm_problem: Option<String>,
     /// The unwind information of the unusable VM marks the bytecode that runs.
@@ -59,6 +61,7 @@ impl ManagedProcess {
             vm: None,
             changes: 0,
             unclear_looks: 0,
+            is_vm_starting: false,
             vm_problem: None,
             marked: false,
             methods: ById::default(),
@@ -89,7 +92,9 @@ impl ManagedProcess {
 
     /// Looks for a VM. Returns true if more is known about it than before.
     pub fn find_vm(&mut self) -> bool {
-        match self.kinds.find(&self.process) {
+        let found = self.kinds.find(&self.process);
+        self.is_vm_starting = matches!(found, Found::NotYet | Found::Unclear(_));
+        match found {
             Found::Vm(vm) => {
                 self.vm_problem = None;
                 self.map_published_code(&*vm);
@@ -145,6 +150,7 @@ impl ManagedProcess {
             .elf_images()
             .any(|elf| self.kinds.is_library(&elf.path) && elf.has_bytecode_marks());
         self.marked = marked;
+        self.is_vm_starting = false;
         self.vm_problem = Some(problem);
     }
 
@@ -250,6 +256,14 @@ impl ManagedProcess {
             Some(_) => self.is_in_library(address, |path| self.kinds.is_announced_by(path)),
             None => self.has_unread_tunnel(),
         }
+    }
+
+    /// Returns true if code at an address may have been called by a method that cannot be found yet: the VM, which executes methods in its
+    /// library, is starting.
+    pub(crate) fn is_in_starting_vm(&self, address: u64) -> bool {
+        let executes =
+            |path: &Path| self.kinds.is_library(path) && !self.kinds.describes_itself(path);
+        self.is_vm_starting && self.is_in_library(address, executes)
     }
 
     /// Returns true if an address is in a library that is a VM's by its name.

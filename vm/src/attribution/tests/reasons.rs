@@ -121,6 +121,27 @@ fn an_interpreter_without_frames_says_why() {
 }
 
 #[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
+fn what_a_starting_vm_has_called_may_lack_its_methods() {
+    let mut world = World::starting();
+    let (native, vm) = (world.at("native"), world.at("vm_code"));
+    let not_ready = because(Reason::VmNotReady);
+    // With a kernel's walker, which has no layout yet, and with copies of the stack.
+    for flags in [NOT_READY, 0] {
+        let called = world.record(&["native", "vm_code", "native", "outermost"]);
+        let user = world.user(called, flags, &[], Stack::Vertical);
+        let outermost = world.at("outermost");
+        assert_eq!(user, [native, vm, native, outermost, not_ready]);
+        let beside = world.record(&["native", "outermost"]);
+        let user = world.user(beside, flags, &[], Stack::Vertical);
+        assert_eq!(user, [native, outermost]);
+    }
+}
+
+#[test]
 fn frames_that_end_early_say_so_at_their_end() {
     let mut world = World::list();
     let pc = world.code[0].start;

@@ -232,6 +232,20 @@ impl World {
 
     /// A VM whose build nobody knows.
     pub fn unknown() -> Self {
+        let mut world = Self::without_description();
+        world.process.set_unknown_vm();
+        world
+    }
+
+    /// A VM that has not started yet.
+    pub fn starting() -> Self {
+        let mut world = Self::without_description();
+        world.process.set_starting_vm();
+        world
+    }
+
+    /// A VM's library, whose functions are those of [`MARKED`].
+    fn without_description() -> Self {
         static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
         let bytes = BYTES.get_or_init(|| compiled("marked.s", MARKED));
         let mut world = Self::list();
@@ -239,7 +253,6 @@ impl World {
         world
             .functions
             .extend(map_library(space, VM_LIBRARY, bytes, "/test/libart.so"));
-        world.process.set_unknown_vm();
         world
     }
 
