@@ -8,14 +8,21 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 programs=(abi live program vm stackvm host)
 long_lane=(
+    annotate::every_native_instruction
+    areas::every_sample_of_native_words
     art14::art_14_returns_on_the_board_what_the_models_say
+    attribution::a_sample_in_the_middle_of_an_invoke
     attribution::every_sample_of_a_32_bit_process
+    attribution::every_sample_of_an_unseen_build
+    attribution::every_sample_of_hardware_cycles_in_nterp
     calls::art_s_counts_are_those_of_its_own_trace
+    configuration::samples_are_recorded_exactly_if_their_innermost
     device::a_full_device_ends_a_session
     device::a_recording_whose_cable_is_pulled
     device::a_session_whose_cable_is_pulled
     java::java_frames_behind_calls_of_the_vm
     held_up::a_process_with_more_files_than_may_be_opened
+    kept_symbols::text_that_a_program_has_moved
     pmu::events_of_a_pmu_are_counted
     withstands::two_hundred_threads_at_once
 )

@@ -1,10 +1,13 @@
 #!/bin/bash
 # Do all tests pass? Runs what `make test-programs` has built and ends with the counts.
-# usage: test.sh RELEASE-FOLDER WORKLOADS-FOLDER LOG
-# The board's tests, which keep one processor busy, run beside the others; what they print comes after those.
+# usage: test.sh RELEASE-FOLDER WORKLOADS-FOLDER LOG [yes|no]
+# The board's tests, which keep one processor busy, run beside the others; what they print comes after those. no: without them.
 set -uo pipefail
 
-[ $# -eq 3 ] || { echo "usage: test.sh RELEASE-FOLDER WORKLOADS-FOLDER LOG" >&2; exit 2; }
+case "$#${4:-}" in
+3 | 4yes | 4no) ;;
+*) echo "usage: test.sh RELEASE-FOLDER WORKLOADS-FOLDER LOG [yes|no]" >&2; exit 2 ;;
+esac
 cd "$(dirname "$0")/.." || exit 1
 release=$1
 workloads=$2
@@ -29,7 +32,8 @@ on_this_machine() { # prints what all tests but the board's say
 set -m
 trap 'kill -- "-$board" "-$host" 2>/dev/null' EXIT
 trap 'exit 130' INT TERM HUP
-nice -n -5 scripts/test-programs.sh board >"$log.board" 2>&1 &
+: >"$log.board"
+[ "${4:-yes}" = no ] || nice -n -5 scripts/test-programs.sh board >"$log.board" 2>&1 &
 board=$!
 on_this_machine 2>&1 | tee "$log" &
 host=$(jobs -p %%)

@@ -278,6 +278,11 @@ impl JitCode {
         self.files.has_unread() || self.descriptors.has_unread()
     }
 
+    /// Returns true if the process has named more functions than are kept, so that some have no names.
+    pub fn is_full(&self) -> bool {
+        self.maps().any(CodeMap::is_full)
+    }
+
     /// Reads the names that the process has published since the last refresh. The jitdump file is read each time; sources that take
     /// requests are read only if that was not done just before. `now`: the time of the refresh.
     pub fn refresh(

@@ -46,8 +46,12 @@ impl Tracked {
             "it says more of the code that it has made than is read in a second: some of it has no names"
                 .to_owned()
         });
+        let full = self.managed.process.jit.is_full().then(|| {
+            "it names more functions that it has made than are kept of a process: some have no names"
+                .to_owned()
+        });
         let (pid, name) = (self.pid(), &self.names.own);
-        let reasons = why.into_iter().chain(left_out).chain(partly);
+        let reasons = why.into_iter().chain(left_out).chain(partly).chain(full);
         reasons
             .map(|why| format!("process {pid} ({name}): {why}"))
             .collect()

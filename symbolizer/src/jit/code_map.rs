@@ -73,6 +73,8 @@ pub struct CodeMap {
     codes: Vec<JitFunction>,
     /// Size of all names in bytes.
     names: usize,
+    /// A function was left out because there was no room for it.
+    is_full: bool,
     /// Size class (its longest size is 2^class - 1), first address, index in `codes`.
     by_start: BTreeSet<(u32, u64, usize)>,
     /// Bit set of the size classes in use: bit `class - 1`.
@@ -86,9 +88,13 @@ impl CodeMap {
     pub fn load(&mut self, code: JitFunction) -> bool {
         let names = self.names.saturating_add(code.name.len());
         let has_room = self.codes.len() < MAX_CODES && names <= MAX_NAMES;
-        let Some(class) = class_of(&code.range).filter(|_| has_room) else {
+        let Some(class) = class_of(&code.range) else {
             return false;
         };
+        if !has_room {
+            self.is_full = true;
+            return false;
+        }
         self.names = names;
         self.classes |= 1 << class.saturating_sub(1);
         self.by_start
@@ -185,6 +191,12 @@ impl CodeMap {
     #[must_use]
     pub fn frame(&self, time: u64, address: u64) -> Option<Frame<'_>> {
         self.lookup(time, address).map(JitFunction::frame)
+    }
+
+    /// Returns true if a function was left out because there was no room for it.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.is_full
     }
 
     /// All functions, in the order in which they were added.
@@ -291,11 +303,13 @@ mod tests {
     }
 
     #[test]
-    fn names_have_a_bound() {
+    fn names_have_a_bound_and_what_is_beyond_it_is_known() {
         let mut map = CodeMap::default();
+        assert!(!map.load(code(5, 5, "empty", 0)) && !map.is_full());
         let name = "n".repeat(MAX_NAMES / 4);
         let taken = (0..6).filter(|at| map.load(code(at * 0x10, at * 0x10 + 8, &name, 0)));
         assert_eq!(taken.count(), 4);
+        assert!(map.is_full());
     }
 
     #[test]

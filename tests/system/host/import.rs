@@ -44,11 +44,15 @@ fn import(source: &Path, session: &Path, options: &[&str]) -> Result<PathBuf> {
     Ok(session.to_owned())
 }
 
-/// Returns a symbol's name without its version, with one name for all unknown symbols.
+/// Returns a symbol's name without its version, with one name for all unknown symbols, and one for all reserved names: the C library has
+/// several for one function, and perf's choice among them is its own.
 fn plain(symbol: &str) -> String {
     let (name, _) = symbol.split_once("@@").unwrap_or((symbol, ""));
-    match name.starts_with("0x") || name.contains("+0x") {
-        true => "unnamed".to_owned(),
+    if name.starts_with("0x") || name.contains("+0x") {
+        return "unnamed".to_owned();
+    }
+    match name.starts_with('_') {
+        true => "reserved".to_owned(),
         false => name.to_owned(),
     }
 }
