@@ -84,11 +84,12 @@ impl Processes {
         Ok(())
     }
 
-    /// Checks whether VMs that were starting are running now.
+    /// Checks whether VMs that were starting are running now, and whether those that run have their first compiled code.
     pub fn find_vms(&mut self, sampling: &Sampling) -> Result<(), SessionError> {
         let mut changed = Vec::new();
         for (pid, tracked) in &mut self.tracked {
-            if tracked.managed.awaits_vm() && tracked.managed.find_vm() {
+            let managed = &mut tracked.managed;
+            if managed.awaits_vm() && managed.find_vm() || managed.finds_first_code() {
                 changed.push(*pid);
             }
         }
@@ -112,6 +113,8 @@ impl Processes {
                 vm.layout_source()
             );
         }
+        // A VM's compiler may be at work when the VM is found.
+        tracked.managed.finds_first_code();
         let target = target_of(Some(&tracked.managed), self.options.stack);
         sampling.set_target(pid, &target)?;
         Ok(())

@@ -167,6 +167,12 @@ impl ManagedProcess {
         }
     }
 
+    /// Looks for its VM's first compiled code. Returns true if it is found: the shim's target must be updated.
+    pub fn finds_first_code(&self) -> bool {
+        let compiler = self.vm().and_then(|vm| vm.compiler());
+        compiler.is_some_and(|compiler| compiler.finds_first_code(self.pid()))
+    }
+
     /// Updates the VM if its description has changed: bytecode files come and go.
     pub fn end_batch(&mut self) {
         if let Some(vm) = self.vm() {

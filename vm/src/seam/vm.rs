@@ -116,6 +116,12 @@ pub trait VmCompiler {
     /// Returns true if mapping `path` can add the first compiled code. The caller then updates the shim's target.
     fn may_be_in(&self, path: &Path) -> bool;
 
+    /// Looks in the running process for its first compiled code, before the record of the code's mapping is read: its compiler may be at work by
+    /// then. Returns true if it is found. The caller then updates the shim's target.
+    fn finds_first_code(&self, _pid: Pid) -> bool {
+        false
+    }
+
     /// Called with each sample that is about to be attributed, so that what its frames need can be read at once.
     fn expect(&self, _sample: &CapturedSample) {}
 

@@ -26,15 +26,21 @@ use known_code::{CacheMapping, CodeAt, KnownCode};
 use method::CompiledMethod;
 use oat_code::OatCode;
 use std::cell::{Cell, RefCell};
+use std::ffi::OsStr;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::{Address, FrameAddress, MonotonicNs, Pid, Reason};
-use varid_process::reader::ForeignMemory;
+use varid_model::{Address, FrameAddress, MapsEntry, MonotonicNs, Pid, Reason, maps_entries};
+use varid_process::reader::{self, ForeignMemory};
 use varid_process::{AddressSpace, ElfImage, Process, ProcessImage, ProcessMapping};
 use varid_shim::CapturedSample;
 use varid_tunnel::abi::Rule;
 use varid_unwind::{CodeRule, NativeFrame, StackSlice};
+
+/// How often the first code of a VM is looked for in its process's memory map, once in each turn of the session. ART maps the cache of its JIT
+/// some milliseconds after the library and the tunnel that it is found by.
+const FIRST_CODE_LOOKS: u32 = 16;
 
 /// The compiled code of a process, where it was sampled.
 #[derive(Debug)]
@@ -49,6 +55,10 @@ pub(super) struct CompiledCode {
     batch: Cell<u64>,
     /// The process has mapped compiled code.
     is_there: Cell<bool>,
+    /// The addresses of its first code, if that was found before the record of its mapping was read.
+    first: RefCell<Option<Range<u64>>>,
+    /// How often it may still be looked for.
+    looks: Cell<u32>,
 }
 
 /// An oat file.
@@ -96,6 +106,8 @@ impl CompiledCode {
             mapped: Cell::new(0),
             batch: Cell::new(0),
             is_there: Cell::new(false),
+            first: RefCell::default(),
+            looks: Cell::new(FIRST_CODE_LOOKS),
         }
     }
 
@@ -112,10 +124,9 @@ impl CompiledCode {
             ProcessImage::Code(_) => false,
         };
         let mapped = space.iter().filter(is_code);
-        let range = mapped.fold(None, |range: Option<Range<u64>>, mapped| {
-            let start = range.map_or(mapped.start, |range| range.start);
-            Some(start..mapped.end)
-        });
+        let mapped = mapped.map(|mapped| mapped.start..mapped.end);
+        let first = self.first.borrow().clone();
+        let range = mapped.chain(first).reduce(union);
         self.is_there.set(range.is_some());
         range
     }
@@ -258,6 +269,21 @@ impl VmCompiler for CompiledCode {
         }
     }
 
+    fn finds_first_code(&self, pid: Pid) -> bool {
+        let looks = self.looks.get();
+        if self.has_code() || looks == 0 {
+            return false;
+        }
+        self.looks.set(looks.saturating_sub(1));
+        let maps = reader::contents(pid, "maps").unwrap_or_default();
+        let is_code = |map: &MapsEntry<'_>| may_be_code(Path::new(OsStr::from_bytes(map.path)));
+        let code = maps_entries(&maps).filter(is_code);
+        let code = code.map(|map| map.range.start.get()..map.range.end.get());
+        let mut first = self.first.borrow_mut();
+        *first = code.reduce(union);
+        first.is_some()
+    }
+
     fn change(&self) -> CodeChange {
         match self.has_code() {
             true => self.jit.borrow().change(),
@@ -347,6 +373,11 @@ fn unknown_code(process: &mut dyn Methods) -> Reason {
     }
 }
 
+/// Returns the smallest range that contains both.
+fn union(one: Range<u64>, other: Range<u64>) -> Range<u64> {
+    one.start.min(other.start)..one.end.max(other.end)
+}
+
 /// Returns true if a mapping of this path may contain compiled code: an oat file, or the JIT's code cache.
 fn may_be_code(path: &Path) -> bool {
     let name = path.to_str().unwrap_or_default();
@@ -360,4 +391,32 @@ fn may_be_code(path: &Path) -> bool {
 fn is_oat(path: &Path) -> bool {
     let path = path.as_os_str().as_encoded_bytes();
     path.ends_with(b".oat") || path.ends_with(b".odex")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn the_first_code_is_found_in_the_memory_map() {
+        let compiled = || CompiledCode::new(Rule::default(), CodeFormat::Android11, None);
+        let own = compiled();
+        for _ in 0..=FIRST_CODE_LOOKS {
+            assert!(!own.finds_first_code(Pid::new(std::process::id())));
+        }
+        assert_eq!(own.looks.get(), 0);
+        // A program with the name of an oat file.
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("boot.oat");
+        std::fs::copy("/bin/sleep", &program).unwrap();
+        let mut child = Command::new(&program).arg("60").spawn().unwrap();
+        let other = compiled();
+        let found = other.finds_first_code(Pid::new(child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let range = other.look_for_it(&AddressSpace::default()).unwrap();
+        assert!(found && range.start < range.end);
+        assert!(other.has_code() && !other.finds_first_code(Pid::new(child.id())));
+    }
 }
