@@ -142,14 +142,10 @@ install: ## install varid, its manual and completions below PREFIX=/usr/local, a
 lint: test-deps ## format, clippy, shellcheck, licences, SPDX lines, links
 	scripts/lint.sh
 
-# QUICK=1 shows that all of it runs, and measures little.
-bench: test-deps build ## what a sample, a name and a report of a million samples cost, beside perf's and other tools'
+# QUICK=1 shows that all of it runs, measures little, and writes nothing.
+bench: test-deps build ## what a sample, a name and a report of a million samples cost, beside perf's and other tools': writes docs/benchmarks.md
 	cargo build --locked --release -p varid -p varid-exact-agent -p varid-calibrate-counter -p artvm -p varid-recording -p varid-symbolizer -p varid-report --examples
-	scripts/bench.py $(RELEASE) $(TARGET)/bench $(if $(QUICK),quick)
-	dvm-patch/bench/shadow_call.sh
-	dvm-patch/bench/remap.sh $(RELEASE)/varid $(RELEASE)/boot.dex $(TESTBED)/workloads/*.dex
-	scripts/bench_symbols.py $(RELEASE) $(TARGET)/bench $(if $(QUICK),quick)
-	scripts/bench_reports.py $(RELEASE) $(TARGET)/bench $(if $(QUICK),quick)
+	scripts/bench.sh $(TARGET) docs/benchmarks.md $(if $(QUICK),quick)
 
 fuzz: test-deps ## each parser against hostile input for TIME=60 seconds
 	fuzz/run.sh $(TIME)
