@@ -7,8 +7,8 @@ set -uo pipefail
 
 usage="usage: test-long.sh TARGET-FOLDER DOCUMENT [long|release [STEP...]]"
 declare -A steps=(
-    [long]='host board long boards code module bench cross golden'
-    [release]='soak fresh dist cost fuzz modes paper java'
+    [long]='host board long boards code module bench cross golden fresh'
+    [release]='soak fresh-full dist cost fuzz modes paper java'
 )
 lane=${3:-long}
 if [ $# -lt 2 ] || [ -z "${steps[$lane]:-}" ]; then
@@ -70,11 +70,12 @@ long_lane() {
     step_wanted bench make bench QUICK=1
     step_wanted cross scripts/cross.sh armhf "$target/cross/armhf"
     step_wanted golden tests/workloads/expected.py verify
+    step_wanted fresh scripts/fresh.sh "$target"
 }
 
 release_lane() {
     begin_wanted soak tests/board/module-soak.sh
-    step_wanted fresh scripts/fresh.sh "$target" full
+    step_wanted fresh-full scripts/fresh.sh "$target" full
     # shellcheck disable=SC2016 # the inner shell's
     step_wanted dist sh -c 'scripts/dist.sh "$0/dist" && tests/dist.sh "$0/dist"' "$target"
     end_wanted soak
@@ -89,7 +90,7 @@ release_lane() {
 found() { # STEP: what its log says last
     case $1 in
     host | board | long | boards | code | modes) grep -a '^test result:' "$logs/$1.log" | sed 's/^test result: [a-zA-Z]*\. //; s/; 0 ignored.*//' | tail -n 1 ;;
-    fresh) grep -a '^tests: [0-9]\|^packages: [0-9]' "$logs/fresh.log" | sed 's/, files of.*//' | paste -sd';' ;;
+    fresh-full) grep -a '^tests: [0-9]\|^packages: [0-9]' "$logs/fresh-full.log" | sed 's/, files of.*//' | paste -sd';' ;;
     soak) grep -a '^soak' "$logs/soak.log" | tail -n 1 ;;
     *) tail -n 1 "$logs/$1.log" ;;
     esac
