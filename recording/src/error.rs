@@ -76,14 +76,14 @@ pub enum Error {
     /// A file of the session was written by another version.
     #[error("{path} has version {found}, this varid reads up to {known}: use the varid that recorded it", path = .path.display())]
     Version {
-        /// The session.json, contexts.data or call-order.data file.
+        /// The session.json, contexts.data, call-order.data or compiled-code.data file.
         path: PathBuf,
         /// The file's version.
         found: u32,
         /// The latest version that is understood.
         known: u32,
     },
-    /// perf.data, contexts.data or call-order.data was not written by varid, or is damaged.
+    /// perf.data, contexts.data, call-order.data or compiled-code.data was not written by varid, or is damaged.
     #[error("{path}, offset {offset:#x}: {reason}", path = .path.display())]
     Data {
         /// The file.

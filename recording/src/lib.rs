@@ -14,6 +14,7 @@
 //! | what do the addresses of the remap range mean | [`remap`] |
 //! | which calling contexts are there, and what was counted in them | `contexts` |
 //! | in which order were they called | `call_order` |
+//! | which instructions had the code that VMs have compiled | `compiled_code` |
 //! | how are files of chunks framed | `chunks` |
 //! | which files are there because of calls | `calls` |
 //! | which file names a file's addresses if its path no longer leads to it | `kept_file` |
@@ -81,6 +82,7 @@
 mod call_order;
 mod calls;
 mod chunks;
+mod compiled_code;
 mod compression;
 mod contexts;
 mod copy;
@@ -112,6 +114,10 @@ pub use call_order::{
     CALL_ORDER_DATA, CallEvent, CallEvents, CallOrder, CallOrderThread, CallOrderWriter,
 };
 pub use calls::{CALLS_LOG, CALLS_TSV};
+pub use compiled_code::{
+    COMPILED_CODE_DATA, CodeAtTime, MAX_CODE, RecordedCode, RecordedCodeId, RecordedCodeWriter,
+    RecordedCodes,
+};
 pub use compression::{MAX_CHUNK, decompress};
 pub use contexts::{
     CONTEXTS_DATA, ContextCount, ContextCounter, ContextMethod, ContextNode, ContextProcess,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     PERF_DATA, SESSION_JSON, SYMBOLS,
+    compiled_code::RecordedCodes,
     contexts::{self, ContextTrace, Contexts},
     error::{Error, Result},
     manifest::Manifest,
@@ -69,6 +70,16 @@ impl SessionReader {
     /// The file cannot be read.
     pub fn read_trace(&self, trace: &ContextTrace) -> Result<Vec<u8>> {
         contexts::read_trace(&self.dir, trace)
+    }
+
+    /// Returns the code that VMs have compiled, as far as it was sampled and the file has it: see [`RecordedCodes::damage`]. None: there is
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened, is another one, or one of another version.
+    pub fn compiled_code(&self) -> Result<Option<RecordedCodes>> {
+        RecordedCodes::read(&self.dir)
     }
 
     /// Returns false if the session has no perf.data. It may have [`contexts`](Self::contexts).

@@ -62,6 +62,7 @@ mod tests {
             "symbols/0a/base.apk-classes2.dex",
             "contexts.data",
             "call-order.data",
+            "compiled-code.data",
             "calls.tsv",
             "calls.log.12",
         ] {

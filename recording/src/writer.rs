@@ -23,6 +23,7 @@ use varid_model::Address;
 use crate::{
     PERF_DATA, SYMBOLS,
     call_order::{CALL_ORDER_DATA, CallOrderWriter, ContextsKey},
+    compiled_code::{COMPILED_CODE_DATA, RecordedCodeWriter},
     compression::RecordCompressor,
     contexts::{CONTEXTS_DATA, ContextCounter, ContextWriter},
     encode,
@@ -389,6 +390,18 @@ impl SessionWriter {
         self.folder.remove(CALL_ORDER_DATA)?;
         let file = self.folder.create_new(CALL_ORDER_DATA)?;
         CallOrderWriter::create(self.folder.path.join(CALL_ORDER_DATA), file, contexts)
+    }
+
+    /// Creates the session's compiled-code.data. One that is there already is removed.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be created.
+    pub fn create_compiled_code(&self) -> Result<RecordedCodeWriter> {
+        self.folder.remove(COMPILED_CODE_DATA)?;
+        let file = self.folder.create_new(COMPILED_CODE_DATA)?;
+        let path = self.folder.path.join(COMPILED_CODE_DATA);
+        Ok(RecordedCodeWriter::create(path, file))
     }
 
     /// Replaces session.json. A reader sees the old or the new one, never a part.

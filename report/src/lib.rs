@@ -59,7 +59,7 @@
 //! | how does a profile get into other viewers | `export` |
 //! | how is a session one file, which another machine reads | `pack` |
 //! | how are numbers hashed, how are entries of tables numbered | `fast_hash`, `index` |
-//! | which instructions and source lines of one method have the samples | `annotate`, `sampled_addresses` |
+//! | which instructions and source lines of one method have the samples | `annotate`, `sampled_addresses`, `compiled_samples` |
 //!
 //! Recordings are not trusted, and a file is not used if its build-id differs from the recorded one. An address without
 //! a symbol is shown as `image+0x?`, and the foot of the report gives the reason ([`EventSummary::missing`],
@@ -81,6 +81,7 @@ mod call_tree;
 mod callchains;
 mod code_filter;
 mod columns;
+mod compiled_samples;
 mod context_addresses;
 mod context_weights;
 mod diff;
@@ -120,10 +121,10 @@ mod views;
 mod weights;
 
 pub use annotate::{
-    AnnotateRequest, Annotated, AnnotatedFile, AnnotatedInstruction, AnnotatedLine,
-    AnnotatedMethod, Annotation, AnnotationText, Candidate, Candidates, InlinedLine, annotate,
-    visit_java_methods, write_annotation_json, write_annotation_text, write_candidates,
-    write_candidates_json,
+    AnnotateRequest, Annotated, AnnotatedCode, AnnotatedFile, AnnotatedInstruction, AnnotatedLine,
+    AnnotatedMethod, Annotation, AnnotationText, Candidate, Candidates, CompiledInstruction,
+    InlinedLine, annotate, visit_java_methods, write_annotation_json, write_annotation_text,
+    write_candidates, write_candidates_json,
 };
 pub use code_filter::CodeFilter;
 pub use columns::OutputFormat;

@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use varid_model::MonotonicNs;
-use varid_recording::{ContextCounter, CounterId, EventDesc, Manifest};
+use varid_recording::{ContextCounter, CounterId, EventDesc, Manifest, RecordedCode};
 
 use crate::{
+    compiled_samples::CompiledSamples,
     context_addresses::CountedAddress,
     error::{Error, Result},
     frames::{FrameId, FrameTable},
@@ -41,6 +42,8 @@ pub struct Profile {
     pub contexts: Vec<ContextCounter>,
     /// The instructions with values of these counters, if [`Options::sampled_addresses`] is set.
     pub counted_addresses: Vec<CountedAddress>,
+    /// The code that VMs have compiled, if [`Options::sampled_addresses`] is set and the session keeps it.
+    pub(crate) compiled_code: Vec<RecordedCode>,
     /// By [`MethodId`](varid_recording::MethodId): the frames of the methods of calling contexts. None if nothing is known of an address.
     pub(crate) context_methods: Vec<Option<FrameId>>,
     /// The individual samples, if [`Options::sample_table`] is set.
@@ -91,6 +94,8 @@ pub struct EventSummary {
     pub sampled_frames: Vec<SampledFrame>,
     /// Samples by the leaf's file and offset. With [`Options::sampled_addresses`], also those of callers.
     pub addresses: Vec<SampledAddress>,
+    /// Samples by the instruction of [`Profile::compiled_code`].
+    pub(crate) compiled: Vec<CompiledSamples>,
     /// Files whose absence leaves samples without names or lines, sorted by the number of samples.
     pub missing: Vec<MissingFile>,
     /// Notes on the event, in addition to [`RecordingSummary::notes`].

@@ -9,6 +9,7 @@ use varid_recording::{
 
 use crate::{
     callchains::{CallchainTable, ChainStack},
+    compiled_samples::{CompiledCounts, SessionCode},
     context_weights::{ContextTarget, ContextWeights, ReadContexts},
     error::{Error, Result},
     frames::{FrameTable, ImageId},
@@ -52,6 +53,10 @@ impl Profile {
             damage = Some(NO_RECORDS.to_owned());
         } else {
             let mut records = session.records()?;
+            if options.sampled_addresses {
+                let of_code = builder.open_code(session);
+                damage = damage.or(of_code);
+            }
             while let Some(record) = records.next_ref() {
                 match record {
                     Ok(record) => builder.read(record, contexts.as_mut()),
@@ -81,6 +86,8 @@ struct Builder {
     events: Vec<Option<EventSamples>>,
     recording: RecordingSummary,
     callchains: CallchainTable,
+    /// Compiled code. None if the session has none, or it is not wanted.
+    code: Option<SessionCode>,
 }
 
 /// Data collected for one event.
@@ -91,6 +98,7 @@ struct EventSamples {
     unattributed: BTreeMap<&'static str, u64>,
     sampled_frames: SampledFrames,
     addresses: SampledAddresses,
+    compiled: CompiledCounts,
 }
 
 impl Builder {
@@ -124,7 +132,20 @@ impl Builder {
                 notes: Vec::new(),
             },
             callchains: CallchainTable::new(options.stacks.clone()),
+            code: None,
         })
+    }
+
+    /// Opens the session's compiled code. Returns a note if not all of it can be read.
+    fn open_code(&mut self, session: &SessionReader) -> Option<String> {
+        let opened = session.compiled_code();
+        let damage = match &opened {
+            Ok(codes) => codes.as_ref()?.damage(),
+            Err(error) => Some(error),
+        };
+        let note = damage.map(|damage| format!("{damage}; compiled code behind that is not shown"));
+        self.code = opened.ok().flatten().map(SessionCode::new);
+        note
     }
 
     /// Adds the calling contexts before a time, or all remaining ones if None.
@@ -219,6 +240,9 @@ impl Builder {
             true => event.addresses.add(&self.resolver, sample, weight),
             false => event.addresses.add_leaf(&self.resolver, sample, weight),
         }
+        if let Some(code) = &mut self.code {
+            event.compiled.add(&self.resolver, code, sample, weight);
+        }
         let event = EventId::at(sample.event);
         let period = sample.period;
         self.weights.add_sample(task, stack, event, period);
@@ -262,6 +286,7 @@ impl Builder {
             mut samples,
             events,
             mut recording,
+            code,
             ..
         } = self;
         if let Some(samples) = &mut samples {
@@ -293,6 +318,7 @@ impl Builder {
                 unattributed: read.unattributed,
                 sampled_frames: read.sampled_frames.finish(|id| path_of(frames, id)),
                 addresses: read.addresses.finish(),
+                compiled: read.compiled.finish(),
                 missing: missing_files(&weights, all, frames, &names.files, options.names.lines),
                 notes: empty.into_iter().collect(),
             }
@@ -308,6 +334,7 @@ impl Builder {
             contexts: contexts.counters,
             counted_addresses: contexts.addresses,
             context_methods: contexts.methods,
+            compiled_code: code.map_or_else(Vec::new, SessionCode::into_codes),
             samples,
             options,
         }

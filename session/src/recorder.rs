@@ -1,6 +1,7 @@
 //! Writes samples as records, preceded by the mappings and symbol files that name their addresses.
 
 mod class_path;
+mod compiled_code;
 mod kept_files;
 mod manifest_room;
 mod symbols;
@@ -22,8 +23,8 @@ use thiserror::Error;
 use varid_model::{Address, FrameAddress, MonotonicNs, Period, Pid, Precision, Tid};
 use varid_process::{AddressSpace, ProcessImage, ProcessMapping};
 use varid_recording::{
-    CpuMode, ImageKind, Manifest, MappingRecord, NO_UID, Owner, Sample, SessionImage,
-    SessionRecord, SessionWriter, is_own_memory,
+    CpuMode, ImageKind, Manifest, MappingRecord, NO_UID, Owner, RecordedCodeWriter, Sample,
+    SessionImage, SessionRecord, SessionWriter, is_own_memory,
 };
 use varid_symbolizer::hex;
 use varid_symbolizer::substitute::Cache;
@@ -95,6 +96,8 @@ pub struct Recorder {
     substitutes: HashMap<[u8; 20], String>,
     /// Substitutes of dex files from earlier sessions.
     cache: Option<Cache>,
+    /// Compiled code of VMs. None before the first of it.
+    compiled_code: Option<RecordedCodeWriter>,
     /// When the manifest was last saved. None if the next flush must save it.
     saved: Option<Instant>,
 }
@@ -125,6 +128,7 @@ impl Recorder {
             noted: NotedVms::default(),
             substitutes: HashMap::new(),
             cache: symbols::substitutes(cache),
+            compiled_code: None,
             saved: None,
         };
         recorder.kernel_mapping()?;
@@ -191,7 +195,8 @@ impl Recorder {
         if !self.writer.is_due() {
             return Ok(());
         }
-        if let Err(error) = self.write_remap_names() {
+        let named = self.write_remap_names();
+        if let Err(error) = named.and_then(|()| self.flush_compiled_code()) {
             self.writer.defer();
             return Err(error);
         }
@@ -368,6 +373,7 @@ impl Recorder {
     /// Writes all buffered data to the disk.
     pub fn flush(&mut self) -> Result<(), RecorderError> {
         self.write_names()?;
+        self.flush_compiled_code()?;
         self.writer.flush()?;
         if self
             .saved
@@ -385,11 +391,13 @@ impl Recorder {
             kernel.reread();
         }
         let named = self.write_names();
+        let kept = self.flush_compiled_code();
         self.complete_remap_files();
         self.keep_moved_files();
         self.writer.finish()?;
         // Finishing frees the space reserved for the end, which may suffice for the remaining names.
-        named.or_else(|_| self.write_names())
+        named.or_else(|_| self.write_names())?;
+        kept.or_else(|_| self.flush_compiled_code())
     }
 }
 

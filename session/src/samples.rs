@@ -78,11 +78,12 @@ impl SampleWriter {
         }
         let attributed = &mut self.attributed;
         attribute(record, managed, &mut recorder.remap, self.stack, attributed);
+        let kept = recorder.keep_compiled_code(managed.pid(), managed.take_executed_code());
         if let Some(filter) = filter {
             if let Some(reason) = filter.refuses(&attributed.user, managed, &recorder.remap) {
                 let samples = counted_members(read).count().saturating_add(1);
                 self.count_filtered(reason, samples as u64);
-                return Ok(());
+                return kept;
             }
             attributed.known = 0..0;
         }
@@ -95,7 +96,7 @@ impl SampleWriter {
             ..leader
         });
         let named = &self.attributed.known;
-        let mut written = Ok(());
+        let mut written = kept;
         for sample in members.chain([leader]) {
             written = written.and(recorder.sample(&sample, named, managed, known));
         }

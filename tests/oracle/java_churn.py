@@ -13,12 +13,19 @@ pointers, has the address of each frame of such code. Two rules:
 
 A method is at an address from some time before the agent is told that it is loaded until the agent is told that it is unloaded, for
 the VM tells both later. So two methods may have been at an address: such frames are counted as `ambiguous`. Frames that the session does not name
-are counted as `unnamed`. Prints counts as JSON, and the first wrong samples; exit status 1 if there are any.
+are counted as `unnamed`.
+
+Code that the session keeps (compiled-code.data) is that of a method that was there when it was first sampled, with its instructions: the VM changes
+some of them, such as the targets of calls, while they are executed.
+
+Prints counts as JSON, and the first wrong samples; exit status 1 if there are any.
 """
 
 import bisect
 import json
+import os
 import re
+import struct
 import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -32,6 +39,8 @@ REMAP = re.compile(r"/remap(?:-framework)?\.elf$")
 COPY = re.compile(r"^Hot(\d{5})\b")
 # The VM tells of a compiled method so many nanoseconds later at most that it is there.
 TOLD_LATER = 1_000_000_000
+# Of code that the VM has changed, such a part of the bytes is the same.
+SAME_BYTES = 0.8
 # The VM frees and allocates code in segments, so no two methods are in one at a time.
 SEGMENT = 64
 HIDDEN = re.compile(r"^(.*?\$\$Lambda)\b.*(\.[^.]*)$|^(.*?)[+/.]0x[0-9a-f]+(\.[^.]*)$")
@@ -49,6 +58,7 @@ class Code:
     end: int
     since: int
     methods: list
+    bytes: bytes = b""
     until: int | None = None
 
     def end_at(self, time):
@@ -80,7 +90,7 @@ class Log:
         self.segments, self.threads, self.interpreter = defaultdict(list), defaultdict(list), range(0)
         self.starts = {}  # the newest code that starts at an address
         self.counts = Counter()
-        kinds = {"load": self.load, "unload": self.unload, "executes": self.executes, "interpreter": self.interpret}
+        kinds = {"load": self.load, "unload": self.unload, "bytes": self.instructions, "executes": self.executes, "interpreter": self.interpret}
         kind = ""
         with open(path, encoding="utf-8") as file:
             for line in file:
@@ -108,6 +118,10 @@ class Log:
             if codes:
                 codes[-1].end_at(time)
             codes.append(code)
+
+    def instructions(self, start, code):
+        """The instructions of a compiled method that is there."""
+        self.starts[int(start, 16)].bytes = bytes.fromhex(code)
 
     def unload(self, time, start):
         """A compiled method is there no more."""
@@ -211,6 +225,65 @@ class Oracle:
         wrong = self.wrong_copy(frames, key[0], addresses[:1], time)
         return wrong or self.wrong_address(frames, addresses, time)
 
+    def wrong_code(self, time, address, method, code):
+        """What is wrong with code that the session keeps, or None."""
+        codes = [known for known in self.log.at(address, time) if known.start == address]
+        self.counts["codes"] += bool(codes)
+        if not codes:
+            return None
+        codes = [known for known in codes if known.methods[0] == method]
+        if not codes:
+            return f"the code at {address:#x} is not that of {method}"
+        if code and not any(are_similar(known.bytes, code) for known in codes):
+            return f"the code of {method} at {address:#x} has other instructions"
+        return None
+
+
+class Fields:
+    """The fields of a chunk of compiled-code.data."""
+
+    def __init__(self, payload):
+        self.payload, self.at = payload, 0
+
+    def number(self):
+        number = shift = 0
+        while True:
+            byte = self.payload[self.at]
+            self.at += 1
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return number
+
+    def take(self, length):
+        self.at += length
+        return self.payload[self.at - length : self.at]
+
+
+def kept_code(path):
+    """(time, address, method, instructions) of the code that a session keeps."""
+    if not os.path.exists(path):
+        return
+    with open(path, "rb") as file:
+        data = file.read()
+    assert data[:12] == b"VARIDCOD\1\0\0\0"
+    at = 12
+    while at < len(data):
+        kind, length, _ = struct.unpack_from("<BII", data, at)
+        fields = Fields(data[at + 9 : at + 9 + length])
+        at += 9 + length
+        if kind != 1:
+            continue
+        _, time, address, _ = (fields.number() for _ in range(4))
+        name = fields.take(fields.number()).decode()
+        yield time, address, plain(name.partition(" of ")[2]), fields.payload[fields.at :]
+
+
+def are_similar(one, other):
+    """Whether the instructions are the same, but for what the VM changes."""
+    pairs = list(zip(one, other))
+    return sum(a == b for a, b in pairs) >= SAME_BYTES * len(pairs)
+
 
 def nanoseconds(time):
     """A time as perf prints it."""
@@ -234,6 +307,10 @@ def main():
                 print(f"{key[0]} {key[1]}: {what}; ip {sample.ip:#x}", file=sys.stderr)
                 for frame in sample.chain:
                     print(f"    {frame.offset:x} {frame.symbol} ({frame.file.rsplit('/', 1)[-1]})", file=sys.stderr)
+    for code in kept_code(f"{session}/compiled-code.data"):
+        if what := oracle.wrong_code(*code):
+            kinds[what] += 1
+            print(what, file=sys.stderr)
     print(json.dumps({**oracle.counts, "wrong": kinds.total()}))
     sys.exit(kinds.total() > 0)
 

@@ -8,7 +8,7 @@ mod vm;
 
 use bytes::Bytes;
 use libraries::{INLINED, NAMES, compiled, gdb_list, jitdump, stripped};
-use sessions::{call_order, contexts, old_counts, session};
+use sessions::{call_order, compiled_code, contexts, old_counts, session};
 use std::path::Path;
 use varid_symbolizer::dex::DexFile;
 use varid_symbolizer::substitute::Substitute;
@@ -238,6 +238,8 @@ fn main() -> Result {
         "events",
         &call_order(&scratch.path().join("order"))?,
     )?;
+    let folder = scratch.path().join("code");
+    save("compiled_code", "processes", &compiled_code(&folder)?)?;
     save("contexts", "old", old_counts().as_bytes())?;
     save(
         "contexts",

@@ -3,11 +3,14 @@
 use crate::{ART, Result};
 use std::path::Path;
 use varid_fuzz::manifest;
-use varid_model::{Address, CodeUnits, Marker, MonotonicNs, Period, Pid, Precision, Reason, Tid};
+use varid_model::{
+    Address, CodeUnits, Machine, Marker, MonotonicNs, Period, Pid, Precision, Reason, Tid,
+};
 use varid_recording::{
-    CALL_ORDER_DATA, CONTEXTS_DATA, CallEvent, ContextCount, ContextCounter, ContextMethod,
-    ContextNode, ContextSite, CounterId, CpuMode, MappingRecord, NodeId, PERF_DATA, REMAP_BASE,
-    REMAP_SIZE, Sample, SessionRecord, SessionWriter, SiteTarget, ThreadSwitch, TraceCompression,
+    CALL_ORDER_DATA, COMPILED_CODE_DATA, CONTEXTS_DATA, CallEvent, ContextCount, ContextCounter,
+    ContextMethod, ContextNode, ContextSite, CounterId, CpuMode, MappingRecord, NodeId, PERF_DATA,
+    REMAP_BASE, REMAP_SIZE, RecordedCode, Sample, SessionRecord, SessionWriter, SiteTarget,
+    ThreadSwitch, TraceCompression,
 };
 
 /// Makes a recording with every kind of record.
@@ -196,6 +199,28 @@ pub fn call_order(folder: &Path) -> Result<Vec<u8>> {
     }
     order.finish()?;
     Ok(std::fs::read(folder.join(CALL_ORDER_DATA))?)
+}
+
+/// Makes compiled code of two processes, some of it without instructions.
+pub fn compiled_code(folder: &Path) -> Result<Vec<u8>> {
+    let session = SessionWriter::create(folder, manifest())?;
+    let mut codes = session.create_compiled_code()?;
+    for (pid, since, machine, bytes) in [
+        (10, 5, Machine::X86_64, vec![0x90, 0xc3]),
+        (11, 6, Machine::Aarch64, vec![0; 8]),
+        (10, 7, Machine::X86_64, Vec::new()),
+    ] {
+        codes.add(&RecordedCode {
+            pid: Pid::new(pid),
+            since: MonotonicNs::new(since),
+            start: Address::new(0x7000_0000_1000),
+            machine,
+            name: "compilation 7 (tier 4) of org.example.App.run".to_owned(),
+            bytes,
+        })?;
+    }
+    codes.flush()?;
+    Ok(std::fs::read(folder.join(COMPILED_CODE_DATA))?)
 }
 
 /// Makes the counts of an old session: those of a method in the session's seed, and of one in the remap range.

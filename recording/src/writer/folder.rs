@@ -20,6 +20,7 @@ use crate::{
     PERF_DATA, RAW_DATA, SESSION_JSON, SYMBOLS,
     call_order::CALL_ORDER_DATA,
     calls,
+    compiled_code::COMPILED_CODE_DATA,
     contexts::CONTEXTS_DATA,
     error::{Error, Result},
     manifest::Manifest,
@@ -37,8 +38,9 @@ const SESSION_NEW: &str = "session.new";
 /// Returns true if a session's folder may hold a file or folder of this name.
 #[must_use]
 pub fn may_hold(name: &str) -> bool {
-    const OURS: [&str; 9] = [
+    const OURS: [&str; 10] = [
         CALL_ORDER_DATA,
+        COMPILED_CODE_DATA,
         CONTEXTS_DATA,
         PERF_DATA,
         PERF_DATA_NEW,
@@ -283,6 +285,7 @@ impl Folder {
         let of_calls = of_calls.filter(|name| calls::is_ours(name));
         for name in [
             CALL_ORDER_DATA,
+            COMPILED_CODE_DATA,
             CONTEXTS_DATA,
             PERF_DATA,
             PERF_DATA_NEW,

@@ -97,6 +97,8 @@ pub struct Annotation {
     pub selected_by: String,
     /// The file from which the instructions were read.
     pub code_file: Option<String>,
+    /// The compiled code in which the method was sampled, that with the most samples first.
+    pub compiled: Vec<AnnotatedCode>,
     /// The source files with lines of the method. The file of the first instruction comes first.
     pub files: Vec<AnnotatedFile>,
     /// Notes on missing data: the reason, and how to get it.
@@ -138,6 +140,23 @@ impl AnnotatedMethod {
     }
 }
 
+/// Code that a VM has compiled, in which the method was sampled.
+#[derive(Debug, Clone)]
+pub struct AnnotatedCode {
+    /// The letter that stands for it.
+    pub label: char,
+    /// What it is, in the VM's terms.
+    pub name: String,
+    /// The address of its first instruction in the process.
+    pub start: u64,
+    /// Its size in bytes.
+    pub size: usize,
+    /// The instruction set.
+    pub set: &'static str,
+    /// The method's own samples in it.
+    pub own: Weight,
+}
+
 /// The lines of a source file.
 #[derive(Debug, Clone)]
 pub struct AnnotatedFile {
@@ -166,6 +185,8 @@ pub struct AnnotatedLine {
     pub inlined: Vec<InlinedLine>,
     /// Its instructions in order of address.
     pub instructions: Vec<AnnotatedInstruction>,
+    /// The instructions of compiled code with samples of the line, if its bytecode is not known.
+    pub compiled: Vec<CompiledInstruction>,
 }
 
 impl AnnotatedLine {
@@ -207,6 +228,25 @@ pub struct AnnotatedInstruction {
     pub share: Share,
     /// The part of its samples that are approximate.
     pub approximate: Weight,
+    /// The instructions of compiled code with samples of it, and those around them.
+    pub compiled: Vec<CompiledInstruction>,
+}
+
+/// An instruction of compiled code.
+#[derive(Debug, Clone)]
+pub struct CompiledInstruction {
+    /// [`AnnotatedCode::label`].
+    pub code: char,
+    /// Its address in the process.
+    pub address: u64,
+    /// Its distance from the code's first instruction, in bytes.
+    pub offset: u64,
+    /// Size in bytes.
+    pub len: u32,
+    /// The disassembly.
+    pub text: String,
+    /// Its samples that are recorded at the bytecode or line above it.
+    pub own: Weight,
 }
 
 /// Options for the text of an annotation.

@@ -7,6 +7,7 @@ use super::{
     choose,
     code::{self, Code},
     code_file::CodeFile,
+    compiled::{self, CompiledListing},
     lines::Lines,
     sources::{NameKind, Sources},
     window,
@@ -75,11 +76,20 @@ impl<'s, 'p> Annotator<'s, 'p> {
             .map(|symbol| symbol.start);
         let mut lines = Lines::new(scope, id);
         let mut code = Code::None;
-        if let (Some(file), Some(start)) = (file, start) {
+        let mut compiled = CompiledListing::default();
+        if let (Some(file), Some(symbol), Some(start)) = (file, symbol, start) {
             let bounds = file.image.bounds(start).unwrap_or(start..start);
             code = code::read(file, bounds.clone(), profile, request, &mut notes);
             method.addresses = Some(bounds.clone());
+            compiled = compiled::read(scope, symbol.image, &file.image, &bounds);
             lines.add_code(&file.image, bounds, &code);
+            lines.add_compiled(&file.image, compiled.instructions);
+        }
+        if !compiled.hidden.is_zero() {
+            let hidden = scope.measures.count(compiled.hidden);
+            notes.push(format!(
+                "{hidden} samples in other compiled code have no instructions here: it is not kept, or has fewer samples"
+            ));
         }
         lines.add_without_line(share.own);
         method.code = code.kind();
@@ -101,6 +111,7 @@ impl<'s, 'p> Annotator<'s, 'p> {
             session: profile.recording.session.clone(),
             selected_by: profile.options.describe(),
             code_file: code.into_file(),
+            compiled: compiled.codes,
             files,
             notes,
         };

@@ -31,7 +31,7 @@ const LONGEST: usize = 400;
 const NATIVE: &str =
     "the method is native: what runs is a function of a library, below it in 'varid report --tree'";
 /// The most instructions of a method.
-const MOST: usize = 1 << 18;
+pub(super) const MOST: usize = 1 << 18;
 
 /// A method's instructions.
 #[derive(Debug, Default)]
@@ -230,7 +230,7 @@ fn machine_code(image: &OpenImage, file: &ImageFile, range: Range<u64>) -> Resul
 }
 
 /// Returns the target of a call or branch, if the disassembly ends with one.
-fn target(text: &str) -> Option<u64> {
+pub(super) fn target(text: &str) -> Option<u64> {
     let (mnemonic, operands) = text.split_once(' ')?;
     let leads = mnemonic.starts_with(['b', 'c', 'j', 't']);
     let last = operands.rsplit(' ').next().filter(|_| leads)?;
@@ -238,7 +238,7 @@ fn target(text: &str) -> Option<u64> {
 }
 
 /// Formats a text as one line and truncates it. Formatting stops at the limit.
-fn shown(text: impl fmt::Display) -> String {
+pub(super) fn shown(text: impl fmt::Display) -> String {
     let mut start = TextStart::default();
     // An error only means that the rest was truncated.
     let _ = write!(start, "{text}");

@@ -8,8 +8,8 @@ use std::{
 use serde::Serialize;
 
 use super::annotation::{
-    AnnotatedFile, AnnotatedInstruction, AnnotatedLine, AnnotatedMethod, Annotation, Candidate,
-    Candidates, InlinedLine,
+    AnnotatedCode, AnnotatedFile, AnnotatedInstruction, AnnotatedLine, AnnotatedMethod, Annotation,
+    Candidate, Candidates, CompiledInstruction, InlinedLine,
 };
 use crate::{
     JSON_VERSION, JSON_VERSION_OF_MEASURES,
@@ -66,6 +66,8 @@ pub fn write_annotation_json(annotation: &Annotation, out: &mut dyn Write) -> io
 /// The JSON object of an annotation.
 pub fn annotation_json(annotation: &Annotation) -> impl Serialize {
     let (own, total) = (annotation.method.share.own, annotation.method.share.total);
+    let codes = annotation.compiled.iter();
+    let codes = codes.map(|code| compiled_code(annotation, code));
     let described = method(&annotation.method)
         .with(percentages(annotation, own))
         .with(totals(annotation, total))
@@ -76,6 +78,7 @@ pub fn annotation_json(annotation: &Annotation) -> impl Serialize {
             ),
             ("code", annotation.method.code.into()),
             ("code_file", annotation.code_file.as_deref().into()),
+            ("compiled", list(codes.collect())),
         ]);
     let files = annotation.files.iter();
     JsonAnnotation {
@@ -227,7 +230,34 @@ fn line<'a>(annotation: &'a Annotation, line: &'a AnnotatedLine) -> Object<'a> {
     found.with([
         ("inlined", list(inlines)),
         ("instructions", list(instructions)),
+        ("compiled", compiled(annotation, &line.compiled)),
     ])
+}
+
+fn compiled_code<'a>(annotation: &'a Annotation, code: &'a AnnotatedCode) -> Object<'a> {
+    Object::of([
+        ("code", code.label.to_string().into()),
+        ("name", code.name.as_str().into()),
+        ("address", Value::hex(code.start)),
+        ("size", (code.size as u64).into()),
+        ("instructions", code.set.into()),
+    ])
+    .with(percentages(annotation, code.own))
+}
+
+/// Returns the instructions of compiled code of a line or a bytecode instruction.
+fn compiled<'a>(annotation: &'a Annotation, found: &'a [CompiledInstruction]) -> Value<'a> {
+    let found = found.iter().map(|found| {
+        Object::of([
+            ("code", found.code.to_string().into()),
+            ("address", Value::hex(found.address)),
+            ("offset", found.offset.into()),
+            ("size", found.len.into()),
+            ("text", found.text.as_str().into()),
+        ])
+        .with(percentages(annotation, found.own))
+    });
+    list(found.collect())
 }
 
 fn inlined<'a>(annotation: &'a Annotation, line: &'a InlinedLine) -> Object<'a> {
@@ -254,5 +284,8 @@ fn instruction<'a>(
     ])
     .with(percentages(annotation, instruction.share.own))
     .with(totals(annotation, instruction.share.total))
-    .with([("approximate", nonzero(annotation, instruction.approximate))])
+    .with([
+        ("approximate", nonzero(annotation, instruction.approximate)),
+        ("compiled", compiled(annotation, &instruction.compiled)),
+    ])
 }

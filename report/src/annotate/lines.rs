@@ -9,7 +9,9 @@ use std::{
 use varid_model::Layer;
 
 use super::{
-    annotation::{AnnotatedFile, AnnotatedInstruction, AnnotatedLine, InlinedLine},
+    annotation::{
+        AnnotatedFile, AnnotatedInstruction, AnnotatedLine, CompiledInstruction, InlinedLine,
+    },
     code::Code,
     source_text::SourceText,
     sources::{NameKind, Source, Sources},
@@ -122,6 +124,7 @@ impl<'s, 'p> Lines<'s, 'p> {
                 text: found.text.clone(),
                 share: Share::default(),
                 approximate: Weight::default(),
+                compiled: Vec::new(),
             });
         }
         if code.instructions().is_empty() {
@@ -210,19 +213,28 @@ impl<'s, 'p> Lines<'s, 'p> {
         let line = self.line(key);
         line.share.own.add(share.own);
         line.approximate.add(approximate);
-        // A caller's address is inside its call instruction.
-        let after = line
-            .instructions
-            .partition_point(|found| found.address <= address);
-        let found = line.instructions.get_mut(after.saturating_sub(1));
-        let holds = |found: &&mut AnnotatedInstruction| {
-            let within = address.checked_sub(found.address);
-            within.is_some_and(|within| within < found.len.into())
-        };
-        if let Some(found) = found.filter(holds) {
+        if let Some(found) = instruction_at(line, address) {
             found.share.own.add(share.own);
             found.share.total.add(share.total);
             found.approximate.add(approximate);
+        }
+    }
+
+    /// Adds instructions of compiled code, by the address of the bytecode at which their samples are recorded.
+    pub fn add_compiled(
+        &mut self,
+        image: &OpenImage<'_>,
+        compiled: BTreeMap<u64, Vec<CompiledInstruction>>,
+    ) {
+        for (address, instructions) in compiled {
+            let Some(functions) = self.own_functions(image, address) else {
+                continue;
+            };
+            let line = self.line(outermost_line(&functions));
+            match instruction_at(line, address) {
+                Some(found) => found.compiled.extend(instructions),
+                None => line.compiled.extend(instructions),
+            }
         }
     }
 
@@ -336,6 +348,15 @@ impl<'s, 'p> Lines<'s, 'p> {
         };
         names.filter_map(file).collect()
     }
+}
+
+/// Returns the instruction of a line that has an address. A caller's address is inside its call instruction.
+fn instruction_at(line: &mut AnnotatedLine, address: u64) -> Option<&mut AnnotatedInstruction> {
+    let instructions = &mut line.instructions;
+    let after = instructions.partition_point(|found| found.address <= address);
+    let found = instructions.get_mut(after.checked_sub(1)?)?;
+    let within = address.checked_sub(found.address)?;
+    (within < found.len.into()).then_some(found)
 }
 
 /// Adds the text of the lines, and the lines between and around them.

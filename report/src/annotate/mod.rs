@@ -10,6 +10,7 @@
 //! | where are the sources, and what is in them | `sources`, `source_text` |
 //! | which mnemonics do the instructions of many methods have | `mnemonics` |
 //! | which class files have the methods of calling contexts | `java_methods` |
+//! | which instructions of compiled code were sampled | `compiled` |
 //! | what did each line and instruction take | `lines` |
 //! | which lines are shown | `window` |
 //! | how does it look to people | `text`, `text_rows` |
@@ -25,6 +26,7 @@ mod choose;
 mod class_files;
 mod code;
 mod code_file;
+mod compiled;
 mod dex_files;
 mod instruction;
 mod java_methods;
@@ -39,8 +41,9 @@ mod text_rows;
 mod window;
 
 pub use annotation::{
-    AnnotateRequest, Annotated, AnnotatedFile, AnnotatedInstruction, AnnotatedLine,
-    AnnotatedMethod, Annotation, AnnotationText, Candidate, Candidates, InlinedLine,
+    AnnotateRequest, Annotated, AnnotatedCode, AnnotatedFile, AnnotatedInstruction, AnnotatedLine,
+    AnnotatedMethod, Annotation, AnnotationText, Candidate, Candidates, CompiledInstruction,
+    InlinedLine,
 };
 pub(crate) use annotator::Annotator;
 pub(crate) use choose::{LeastPercent, hottest};

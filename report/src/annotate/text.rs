@@ -6,7 +6,7 @@ use varid_recording::terminal::one_line;
 
 use super::{
     annotation::{Annotation, AnnotationText, Candidates},
-    text_rows::{Heat, Percentages, Row, inlined, number, place, rows},
+    text_rows::{Heat, Percentages, Row, compiled_place, inlined, number, place, rows},
 };
 use crate::weights::Weight;
 
@@ -29,6 +29,7 @@ pub fn write_annotation_text(
     let widest = rows.iter().map(|row| match row {
         Row::Line(line) => number(line).len(),
         Row::Instruction(found) => place(annotation, found).len(),
+        Row::Compiled(found) => compiled_place(found).len(),
         Row::File(_) | Row::Gap | Row::Inlined(_) => 0,
     });
     let layout = Layout {
@@ -82,6 +83,11 @@ fn head(annotation: &Annotation, out: &mut dyn Write) -> io::Result<()> {
             false => kind,
         };
         writeln!(out, "{kind:<10}{}", one_line(file))?;
+    }
+    for code in &annotation.compiled {
+        let own = count(code.own);
+        let line = format!("{}: {}, {own} samples, {}", code.label, code.name, code.set);
+        writeln!(out, "{:<10}{}", "compiled", one_line(&line))?;
     }
     for file in &annotation.files {
         let Some(name) = &file.name else { continue };
@@ -194,10 +200,16 @@ impl Layout<'_> {
                 let share = found.share;
                 (share.own, share.total, place, format!("    {}", found.text))
             }
+            Row::Compiled(found) => {
+                let text = format!("        {}", found.text);
+                (found.own, Weight::default(), compiled_place(found), text)
+            }
         };
         let heat = match row {
             // The line of the row has at least the same samples.
-            Row::Instruction(_) | Row::Inlined(_) => Heat::of(self.annotation, own).min(Heat::Warm),
+            Row::Instruction(_) | Row::Inlined(_) | Row::Compiled(_) => {
+                Heat::of(self.annotation, own).min(Heat::Warm)
+            }
             _ => Heat::of(self.annotation, own),
         };
         let mark = match (row, heat) {
@@ -240,7 +252,7 @@ impl Layout<'_> {
         let mut right: Vec<&Row> = Vec::new();
         for row in rows {
             match row {
-                Row::Instruction(_) => right.push(row),
+                Row::Instruction(_) | Row::Compiled(_) => right.push(row),
                 // Functions inlined into a line are listed below it.
                 Row::Inlined(_) => left.push(row),
                 Row::File(_) | Row::Gap | Row::Line(_) => {
@@ -269,21 +281,40 @@ impl Layout<'_> {
             let padded = format!("{:left_width$}", cut(&text, left_width));
             let mut line = self.painted(&padded, heat);
             line.push_str(" |");
-            if let Some(Row::Instruction(found)) = right.get(index) {
-                let share = found.share;
-                let percent = Percentages::of(self.annotation, share.own, share.total);
-                let (place, width) = (place(self.annotation, found), self.place);
-                let text = format!(
-                    "{:>8}  {:>7}  {place:>width$}  {}",
-                    percent.of_method, percent.total, found.text
-                );
-                let heat = Heat::of(self.annotation, share.own);
+            if let Some((text, heat)) = right.get(index).and_then(|row| self.right(row)) {
                 line.push(' ');
                 line.push_str(&self.painted(&cut(&text, widths.right), heat));
             }
             writeln!(out, "{line}")?;
         }
         Ok(())
+    }
+
+    /// Formats an instruction beside the source. None if the row is another one.
+    fn right(&self, row: &Row) -> Option<(String, Heat)> {
+        let (own, total, place, text) = match row {
+            Row::Instruction(found) => {
+                let (own, total) = (found.share.own, found.share.total);
+                (
+                    own,
+                    total,
+                    place(self.annotation, found),
+                    found.text.clone(),
+                )
+            }
+            Row::Compiled(found) => {
+                let text = format!("    {}", found.text);
+                (found.own, Weight::default(), compiled_place(found), text)
+            }
+            Row::File(_) | Row::Gap | Row::Line(_) | Row::Inlined(_) => return None,
+        };
+        let percent = Percentages::of(self.annotation, own, total);
+        let width = self.place;
+        let text = format!(
+            "{:>8}  {:>7}  {place:>width$}  {text}",
+            percent.of_method, percent.total
+        );
+        Some((text, Heat::of(self.annotation, own)))
     }
 
     fn write_line(

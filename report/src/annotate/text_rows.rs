@@ -1,7 +1,8 @@
 //! The rows of an annotation's text.
 
 use super::annotation::{
-    AnnotatedFile, AnnotatedInstruction, AnnotatedLine, Annotation, DEX, InlinedLine, JVM,
+    AnnotatedFile, AnnotatedInstruction, AnnotatedLine, Annotation, CompiledInstruction, DEX,
+    InlinedLine, JVM,
 };
 use crate::weights::Weight;
 
@@ -14,9 +15,11 @@ pub enum Row<'a> {
     Line(&'a AnnotatedLine),
     Inlined(&'a InlinedLine),
     Instruction(&'a AnnotatedInstruction),
+    Compiled(&'a CompiledInstruction),
 }
 
-/// Returns all rows. A line is followed by the functions inlined into it, and by its instructions.
+/// Returns all rows. A line is followed by the functions inlined into it, and by its instructions. Instructions of compiled code follow their
+/// bytecode.
 pub fn rows(annotation: &Annotation) -> Vec<Row<'_>> {
     let mut rows = Vec::new();
     let several = annotation.files.len() > 1;
@@ -35,6 +38,7 @@ pub fn rows(annotation: &Annotation) -> Vec<Row<'_>> {
                 rows.push(Row::Line(line));
             }
             rows.extend(line.inlined.iter().map(Row::Inlined));
+            rows.extend(line.compiled.iter().map(Row::Compiled));
             let mut next = None;
             for found in &line.instructions {
                 // Instructions without a line may be omitted.
@@ -44,6 +48,7 @@ pub fn rows(annotation: &Annotation) -> Vec<Row<'_>> {
                 }
                 next = Some(found.address.saturating_add(found.len.into()));
                 rows.push(Row::Instruction(found));
+                rows.extend(found.compiled.iter().map(Row::Compiled));
             }
         }
     }
@@ -100,6 +105,11 @@ pub fn place(annotation: &Annotation, found: &AnnotatedInstruction) -> String {
         Some(JVM) => format!("{mark}{}:", found.place),
         _ => format!("{mark}{:x}:", found.place),
     }
+}
+
+/// Formats the position of an instruction of compiled code: the letter of the code, and the distance from its start.
+pub fn compiled_place(found: &CompiledInstruction) -> String {
+    format!("{}+{:x}:", found.code, found.offset)
 }
 
 /// Formats the number of a line.

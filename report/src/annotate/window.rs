@@ -35,6 +35,7 @@ fn select_lines(file: &mut AnnotatedFile, context: u16, mut hottest: Option<&mut
                 } else {
                     // Context lines are shown without instructions.
                     line.instructions.clear();
+                    line.compiled.clear();
                     line.inlined.clear();
                 }
             }

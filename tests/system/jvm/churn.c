@@ -4,6 +4,7 @@
  * Churn.open(FILE) writes lines. TIME is of CLOCK_MONOTONIC, in nanoseconds:
  *   interpreter START SIZE
  *   load TIME START SIZE METHOD...    a compiled method: itself, then those that are inlined into it. It is there already.
+ *   bytes START HEX                   the instructions of the method before it
  *   unload TIME START                 nothing executes it any more, and other code may be in its place already
  *   executes TIME TID COPY            the thread executes methods of a copy from now on. 0: of none
  *   end
@@ -91,6 +92,9 @@ static void JNICALL loaded(jvmtiEnv *env, jmethodID method, jint size, const voi
 	fprintf(out, "load\t%llu\t%lx\t%d", time, (unsigned long)address, size);
 	for (int i = 0; i < count; i++)
 		write_method(jni, methods[i]);
+	fprintf(out, "\nbytes\t%lx\t", (unsigned long)address);
+	for (jint i = 0; i < size; i++)
+		fprintf(out, "%02x", ((const unsigned char *)address)[i]);
 	fputc('\n', out);
 	pthread_mutex_unlock(&lock);
 }

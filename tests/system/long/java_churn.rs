@@ -68,6 +68,7 @@ fn compiled_java_has_the_names_of_its_time_while_code_is_freed_and_replaced() ->
     ensure!(of("addresses") > 200 * seconds, "{counts}");
     // Of two candidates the oracle cannot tell which one was there.
     ensure!(of("ambiguous") * 2 < of("addresses"), "{counts}");
+    ensure!(of("codes") > seconds, "{counts}");
     ensure!(of("unnamed") * 20 < of("addresses"), "{counts}");
     Ok(())
 }

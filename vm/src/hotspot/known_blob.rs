@@ -30,6 +30,8 @@ pub(super) struct KnownBlob {
     pub(super) seen: Cell<MonotonicNs>,
     /// True if it was used since the least used code was dropped.
     pub(super) is_used: Cell<bool>,
+    /// True if a leaf was sampled in it.
+    pub(super) was_sampled: Cell<bool>,
 }
 
 impl KnownBlob {
@@ -48,6 +50,7 @@ impl KnownBlob {
             since,
             seen: Cell::new(found),
             is_used: Cell::new(true),
+            was_sampled: Cell::new(false),
         }
     }
 

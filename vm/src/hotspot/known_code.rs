@@ -288,20 +288,39 @@ impl KnownCode {
             return;
         }
         self.quiet_turns = 0;
-        let keys = blobs.iter().filter_map(CodeBlob::key);
-        let keys: Vec<_> = keys.filter(|key| !self.java.has_compiled(key)).collect();
-        let (codes, compiled) = GatheredMemory::of(memory).run(|memory| {
+        let keys: Vec<_> = blobs.iter().filter_map(CodeBlob::key).collect();
+        let (known, keys): (Vec<_>, Vec<_>) = keys
+            .into_iter()
+            .partition(|key| self.java.has_compiled(key));
+        let (mut codes, compiled) = GatheredMemory::of(memory).run(|memory| {
             let codes = blobs.iter().map(|blob| read_code(blob, memory));
             let codes: Vec<_> = codes.collect();
             (codes, self.java.read(&keys, &[], memory))
         });
         let kept = self.java.keep(compiled, memory);
+        if !known.is_empty() {
+            self.drop_replaced(&blobs, &mut codes, memory);
+        }
         self.turn.methods.extend(kept.methods);
         let failed = kept.compiled.into_iter();
         let failed = failed.filter_map(|(key, code)| Some((key, code.err()?)));
         self.turn.failed.extend(failed);
         for (blob, code) in blobs.into_iter().zip(codes) {
             self.insert(blob, code, &found);
+        }
+    }
+
+    /// Drops the instructions of blobs that were replaced while they were read. Compiled methods that are read for the first time are checked
+    /// otherwise.
+    fn drop_replaced(&self, blobs: &[CodeBlob], codes: &mut [Box<[u8]>], memory: &dyn BatchMemory) {
+        let checks = GatheredMemory::of(memory).run(|memory| {
+            let checks = blobs.iter().map(|blob| self.java.has_blob(blob, memory));
+            checks.collect::<Vec<_>>()
+        });
+        for (code, check) in codes.iter_mut().zip(checks) {
+            if matches!(check, Ok(false)) {
+                *code = Box::default();
+            }
         }
     }
 

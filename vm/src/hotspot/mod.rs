@@ -21,6 +21,7 @@
 //! | which methods does its code execute | `methods`, and their pointers in a recording: `named_methods` |
 //! | which code was seen, and how is a frame of it left | `known_code`, `known_blob`, `unwinding` |
 //! | which methods does an address of compiled code execute | `known_scopes` |
+//! | in which compiled code were leaves sampled | `sampled_code` |
 //! | of which classes are the objects that samples have allocated | `allocated_classes` |
 
 mod allocated_classes;
@@ -41,6 +42,7 @@ pub mod methods;
 mod named_methods;
 mod pages;
 mod process;
+mod sampled_code;
 mod shim_places;
 mod shown;
 mod tables;

@@ -13,12 +13,13 @@ use super::methods::{
     MethodPointer, Precision as CodePrecision,
 };
 use super::named_methods::NamedMethods;
+use super::sampled_code::SampledBlobs;
 use super::shim_places;
 use super::unwinding::{self, Calls, CodeFrames, InterruptedPart, PartialFrame, PartialState};
 use crate::seam::stack_copy::stack_of;
 use crate::seam::{
-    CodeChange, CodeKind, FrameMethods, ManagedStack, MergeOrder, Method, Methods, Refreshed,
-    Unwound, Vm, VmAbout, VmChanges, VmCode, VmCompiler, VmFrames, VmMethods, VmTarget,
+    CodeChange, CodeKind, ExecutedCode, FrameMethods, ManagedStack, MergeOrder, Method, Methods,
+    Refreshed, Unwound, Vm, VmAbout, VmChanges, VmCode, VmCompiler, VmFrames, VmMethods, VmTarget,
     WalkedCompiledFrame,
 };
 use std::cell::RefCell;
@@ -42,6 +43,7 @@ pub(super) struct HotSpotVm {
     scopes: RefCell<KnownScopes>,
     named: RefCell<NamedMethods>,
     allocated: RefCell<AllocatedClasses>,
+    sampled: SampledBlobs,
 }
 
 impl HotSpotVm {
@@ -52,6 +54,7 @@ impl HotSpotVm {
             jvm,
             scopes: RefCell::default(),
             named: RefCell::default(),
+            sampled: SampledBlobs::default(),
         }
     }
 
@@ -149,6 +152,9 @@ impl HotSpotVm {
         memory: &dyn BatchMemory,
     ) -> Result<Rc<Scopes>, MethodError> {
         let compiled = self.code.borrow_mut().compiled(blob, memory)?;
+        if frame.address.is_instruction() {
+            self.sampled.note(blob, &compiled, sample.time);
+        }
         let layout = &compiled.compiled.frame;
         let address = original_address(layout, frame, stack_of(sample));
         let key = CodeKey {
@@ -527,6 +533,10 @@ impl VmCompiler for HotSpotVm {
         let process = process.process();
         let blob = self.code_of(frame, sample, process)?;
         Some(blob.and_then(|blob| self.methods(&blob, frame, sample, process)))
+    }
+
+    fn take_executed_code(&self) -> Vec<ExecutedCode> {
+        self.sampled.take()
     }
 
     fn walked_frame(

@@ -4,7 +4,7 @@ pub(crate) mod callchain_cache;
 mod unwound_stacks;
 
 use crate::described::dex;
-use crate::seam::{Found, Method, Methods, Refreshed, Vm, VmKinds};
+use crate::seam::{ExecutedCode, Found, Method, Methods, Refreshed, Vm, VmCompiler, VmKinds};
 use callchain_cache::{CallchainCache, Knowledge};
 use std::path::Path;
 use std::rc::Rc;
@@ -88,6 +88,12 @@ impl ManagedProcess {
     /// Its id in the initial pid namespace.
     pub fn pid(&self) -> Pid {
         self.process.pid
+    }
+
+    /// Returns the compiled code in which leaves were sampled since the last call, each piece of code once.
+    pub fn take_executed_code(&self) -> Vec<ExecutedCode> {
+        let compiler = self.vm.as_deref().and_then(|vm| vm.compiler());
+        compiler.map_or_else(Vec::new, VmCompiler::take_executed_code)
     }
 
     /// Looks for a VM. Returns true if more is known about it than before.

@@ -24,6 +24,6 @@ pub use kind::{
 pub use method::{Method, MethodInMemory, Methods};
 pub use sample::{FrameMethods, LeafMethod, ManagedStack, MergeOrder, Unwound};
 pub use vm::{
-    Agent, CodeChange, Refreshed, Vm, VmAbout, VmChanges, VmCode, VmCompiler, VmFrames, VmMethods,
-    VmTarget, WalkedCompiledFrame,
+    Agent, CodeChange, ExecutedCode, Refreshed, Vm, VmAbout, VmChanges, VmCode, VmCompiler,
+    VmFrames, VmMethods, VmTarget, WalkedCompiledFrame,
 };

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::{Address, MonotonicNs, Pid, Reason};
+use varid_model::{Address, Machine, MonotonicNs, Pid, Reason};
 use varid_process::{AddressSpace, Process};
 use varid_shim::{CapturedSample, ManagedFrame, Target};
 use varid_tunnel::abi::VmFile;
@@ -145,6 +145,11 @@ pub trait VmCompiler {
         process: &mut dyn Methods,
     ) -> Option<Result<FrameMethods, Reason>>;
 
+    /// Returns the code in which leaves were sampled since the last call, each piece of code once.
+    fn take_executed_code(&self) -> Vec<ExecutedCode> {
+        Vec::new()
+    }
+
     /// Returns the methods of a compiled frame that the shim walked.
     ///
     /// # Errors
@@ -155,6 +160,21 @@ pub trait VmCompiler {
         frame: WalkedCompiledFrame,
         process: &mut dyn Methods,
     ) -> Result<FrameMethods, Reason>;
+}
+
+/// Code that a VM's compiler generated, as it was when it was first sampled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutedCode {
+    /// The time of its first sample.
+    pub since: MonotonicNs,
+    /// The address of its first instruction.
+    pub start: Address,
+    /// The machine of its instructions.
+    pub machine: Machine,
+    /// What it is: `C2 #812 of org.example.App.run`.
+    pub name: String,
+    /// Its instructions. Empty if they cannot be read.
+    pub bytes: Vec<u8>,
 }
 
 /// A frame of compiled code that the shim walked.

@@ -1,6 +1,7 @@
 //! Checks the samples of each instruction and line in annotations, and that their output is harmless.
 
 mod bytecode;
+mod compiled;
 mod contexts;
 mod hostile;
 mod java;

@@ -99,6 +99,15 @@ impl CompiledCode {
         })
     }
 
+    /// Returns the method that was compiled.
+    ///
+    /// # Errors
+    ///
+    /// It could not be read.
+    pub fn compiled_method(&self) -> Result<Rc<JavaMethod>, MethodError> {
+        self.method(self.compiled.method)
+    }
+
     fn method(&self, pointer: MethodPointer) -> Result<Rc<JavaMethod>> {
         let known = self.methods.get(&pointer).cloned();
         known.unwrap_or(Err(MethodError::implausible(
