@@ -125,10 +125,7 @@ impl System {
         let number = hart.get(Register::A7);
         matches!(
             number,
-            number::CLOCK_GETTIME
-                | number::CLOCK_GETTIME64
-                | number::GETTIMEOFDAY
-                | number::TIME
+            number::CLOCK_GETTIME | number::CLOCK_GETTIME64 | number::GETTIMEOFDAY | number::TIME
         )
     }
 

@@ -79,7 +79,14 @@ impl Emitter {
             // Cranelift's tail calls need them.
             ("preserve_frame_pointers", "true"),
             ("unwind_info", "false"),
-            ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
+            (
+                "enable_verifier",
+                if cfg!(debug_assertions) {
+                    "true"
+                } else {
+                    "false"
+                },
+            ),
             // The program is this user's own, and sees no more than its memory.
             ("enable_table_access_spectre_mitigation", "false"),
         ] {
@@ -112,7 +119,9 @@ impl Emitter {
         builder.switch_to_block(block);
         if let [state, row, code, entry] = *builder.block_params(block) {
             let callee = builder.import_signature(function::signature());
-            builder.ins().call_indirect(callee, code, &[state, row, entry]);
+            builder
+                .ins()
+                .call_indirect(callee, code, &[state, row, entry]);
         }
         builder.ins().return_(&[]);
         builder.seal_all_blocks();

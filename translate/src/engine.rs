@@ -158,7 +158,9 @@ impl<'e, 'p> Engine<'e, 'p> {
         let unit = translation.map(|translation| Rc::new(Unit { plan, translation }));
         function.unit.clone_from(&unit);
         if let Some(before) = before {
-            let has_all = unit.as_ref().is_some_and(|unit| unit.has_entries_of(&before));
+            let has_all = unit
+                .as_ref()
+                .is_some_and(|unit| unit.has_entries_of(&before));
             if !has_all || !self.replace(address, unit.as_ref()?) {
                 // Other code leads to what is gone.
                 self.forget();
@@ -258,11 +260,7 @@ impl<'e, 'p> Engine<'e, 'p> {
     }
 
     /// Executes translated code, and what the interpreter does where it is left.
-    fn execute(
-        &mut self,
-        context: ContextId,
-        entry: u32,
-    ) -> Result<CellId, Stop> {
+    fn execute(&mut self, context: ContextId, entry: u32) -> Result<CellId, Stop> {
         self.is_settled = false;
         let executed = self.enter(context, entry);
         let counts = self.interpreter.counts_mut();
@@ -294,7 +292,8 @@ impl<'e, 'p> Engine<'e, 'p> {
         state.store_start = stores.start;
         state.store_limits = WIDTHS.map(|width| stores.limit(width, self.target.alignment));
         let calls = self.interpreter.calls_mut();
-        self.gate.enter(state, &mut self.rows, calls, context, entry);
+        self.gate
+            .enter(state, &mut self.rows, calls, context, entry);
         let machine = self.interpreter.machine_mut();
         for (register, value) in Register::all().zip(state.registers) {
             machine.hart.set(register, value);
@@ -312,7 +311,9 @@ impl<'e, 'p> Engine<'e, 'p> {
         let address = self.interpreter.counts().contexts.function(context);
         let function = self.functions.get(&address);
         let unit = function.and_then(|function| function.unit.clone());
-        let id = unit.as_ref().and_then(|unit| unit.plan.versions.get(version.0));
+        let id = unit
+            .as_ref()
+            .and_then(|unit| unit.plan.versions.get(version.0));
         match (id.map(|version| version.id), unit) {
             (Some(id), Some(unit)) => Ok(Left {
                 cell: self.interpreter.counts_mut().cell_of(context, id),
@@ -330,9 +331,13 @@ impl<'e, 'p> Engine<'e, 'p> {
             return Err(lost());
         };
         let index = left.index;
-        let resumed =
-            self.timing
-                .resume(left.cell, version.id, &version.block, index, &version.pending);
+        let resumed = self.timing.resume(
+            left.cell,
+            version.id,
+            &version.block,
+            index,
+            &version.pending,
+        );
         resumed.map_err(refused)?;
         self.interpreter.resume(left.cell, index, self.timing)
     }
@@ -366,7 +371,11 @@ impl<'e, 'p> Engine<'e, 'p> {
             return Ok(());
         }
         let (cell, _) = self.cell(from)?;
-        let block = self.interpreter.counts().block(cell.block).ok_or_else(lost)?;
+        let block = self
+            .interpreter
+            .counts()
+            .block(cell.block)
+            .ok_or_else(lost)?;
         match block.exit {
             Exit::Jump {
                 link: Link::Call, ..
@@ -390,7 +399,10 @@ impl<'e, 'p> Engine<'e, 'p> {
         let Some(function) = self.functions.get(&address) else {
             return;
         };
-        let unit = function.unit.as_ref().zip(function.entries.number(return_to));
+        let unit = function
+            .unit
+            .as_ref()
+            .zip(function.entries.number(return_to));
         let row = self.rows.get(context.0 as usize);
         let Some((unit, number)) = unit.filter(|_| row.is_some_and(|row| row.code != 0)) else {
             return;

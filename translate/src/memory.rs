@@ -62,7 +62,10 @@ impl Range {
         }
         // Exclusive, and no larger than 2^32 less 4.
         let end = self.start.saturating_add(self.size);
-        let before = other.start.clamp(self.start, end).saturating_sub(self.start);
+        let before = other
+            .start
+            .clamp(self.start, end)
+            .saturating_sub(self.start);
         let behind = other.end.clamp(self.start, end);
         let behind = Self::of(behind, end.saturating_sub(behind));
         match behind.size >= before {

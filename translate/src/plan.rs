@@ -99,8 +99,10 @@ impl Version {
     /// Where it is noted to which context the block leads, if it goes on at this address.
     pub fn passage(&self, next: u32) -> Option<CounterId> {
         let way = match (&self.leave, self.block.exit) {
-            (Leave::Call { passage, .. } | Leave::CallRegister { passage, .. }, _) => {
-                return Some(*passage);
+            (Leave::Call { passage, .. }, _) => return Some(*passage),
+            (Leave::CallRegister { passages, .. }, _) => {
+                let rows = Passage::row(next).saturating_mul(Passage::COUNTERS);
+                return Some(passages.plus(rows));
             }
             (Leave::Branch { taken, .. }, Exit::Branch { target }) if target == next => taken,
             (Leave::Branch { next: way, .. } | Leave::Always(way), _) => way,
@@ -151,8 +153,8 @@ pub enum Leave {
     CallRegister {
         /// What it takes.
         cycles: ByAlignment,
-        /// Where it led to last.
-        passage: CounterId,
+        /// Where it led to: [`Passage::ROWS`] of them.
+        passages: CounterId,
         /// Where it returns to.
         returns: Return,
     },
@@ -423,7 +425,7 @@ impl<'e, 'p> Planner<'e, 'p> {
                 match link {
                     Link::Call => Leave::CallRegister {
                         cycles,
-                        passage: self.counters(Passage::COUNTERS),
+                        passages: self.counters(Passage::COUNTERS.saturating_mul(Passage::ROWS)),
                         returns: self.returns(block.end),
                     },
                     Link::Return => Leave::Return { cycles },

@@ -38,7 +38,12 @@ fn settle_version(
     timing: &mut Timing<'_>,
     instructions: Instructions,
 ) -> Cycles {
-    let mut take = |row: usize| counters.get_mut(row).map(std::mem::take).unwrap_or_default();
+    let mut take = |row: usize| {
+        counters
+            .get_mut(row)
+            .map(std::mem::take)
+            .unwrap_or_default()
+    };
     let ways = [0, 1].map(|way| take(version.counter.plus(way).0));
     let executions = ways.into_iter().fold(0_u64, u64::saturating_add);
     let extras: Vec<u64> = version

@@ -116,6 +116,18 @@ pub struct Passage {
 impl Passage {
     /// The counters whose room it takes.
     pub const COUNTERS: usize = 3;
+    /// The rows of passages that a call to an address in a register has. Such calls may lead to many functions in turn.
+    pub const ROWS: usize = 1 << Self::ROW_BITS;
+    /// The number of bits of a row's number, which are the highest ones of the address multiplied by [`Self::SPREAD`].
+    pub const ROW_BITS: u32 = 7;
+    /// An odd number that spreads addresses: 2^32 divided by the golden ratio.
+    pub const SPREAD: u32 = 0x9e37_79b1;
+
+    /// The row of an address.
+    pub const fn row(target: u32) -> usize {
+        let bits = u32::BITS.saturating_sub(Self::ROW_BITS);
+        target.wrapping_mul(Self::SPREAD).wrapping_shr(bits) as usize
+    }
 
     /// The numbers that are stored for it.
     pub const fn to_counters(self) -> [u64; Self::COUNTERS] {

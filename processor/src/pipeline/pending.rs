@@ -6,7 +6,9 @@
 use varid_riscv::{REGISTERS, Register};
 
 use super::Pipeline;
-use crate::{class::Class, duration::Cycles, predictor::Predictor, processor::Processor, slot::Slot};
+use crate::{
+    class::Class, duration::Cycles, predictor::Predictor, processor::Processor, slot::Slot,
+};
 
 /// The results that are not there yet. Empty: the next instruction waits for nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]

@@ -195,7 +195,9 @@ impl<'f> FunctionEmitter<'f> {
         self.write_registers(place.changed);
         let version = self.constant(place.version.0 as u32);
         let index = self.constant(place.index as u32);
-        self.builder.ins().jump(self.leave, &[version.into(), index.into()]);
+        self.builder
+            .ins()
+            .jump(self.leave, &[version.into(), index.into()]);
     }
 
     /// Writes the registers, and how many instructions are left, to memory.
@@ -204,7 +206,9 @@ impl<'f> FunctionEmitter<'f> {
             if let Some(variable) = self.registers.get(number) {
                 let value = self.builder.use_var(*variable);
                 let offset = State::register(number);
-                self.builder.ins().store(own(), value, self.values.state, offset);
+                self.builder
+                    .ins()
+                    .store(own(), value, self.values.state, offset);
             }
         }
         if self.target.is_limited {
@@ -269,7 +273,10 @@ impl<'f> FunctionEmitter<'f> {
             self.store_state(index, offset_of!(State, exit_instruction));
         }
         let id = small(offset_of!(ContextRow, id));
-        let id = self.builder.ins().load(types::I32, own(), self.values.row, id);
+        let id = self
+            .builder
+            .ins()
+            .load(types::I32, own(), self.values.row, id);
         self.store_state(id, offset_of!(State, exit_context));
         self.builder.ins().return_(&[]);
     }
@@ -319,7 +326,11 @@ impl<'f> FunctionEmitter<'f> {
             pc = pc.wrapping_add(instruction.length.bytes() as u32);
         }
         place.index = body;
-        let end = End { version, place, jump };
+        let end = End {
+            version,
+            place,
+            jump,
+        };
         self.leave_block(&end);
     }
 
@@ -332,10 +343,10 @@ impl<'f> FunctionEmitter<'f> {
                 passage, returns, ..
             } => self.pass(end, *passage, 0, None, Some(*returns)),
             Leave::CallRegister {
-                passage, returns, ..
+                passages, returns, ..
             } => {
                 let target = self.jump_target(end);
-                self.pass(end, *passage, 0, Some(target), Some(*returns));
+                self.pass(end, *passages, 0, Some(target), Some(*returns));
             }
             Leave::Return { .. } => self.return_to(end),
             Leave::Switch { .. } => self.switch_to(end),
@@ -433,7 +444,8 @@ impl<'f> FunctionEmitter<'f> {
         self.builder.ins().store(flags, new, at, offset);
     }
 
-    /// Leaves a block for another context: to a known address, or to a target in a register. A call notes where it returns to.
+    /// Leaves a block for another context: to a known address, or to a target in a register, whose row of passages is taken. A call notes
+    /// where it returns to.
     fn pass(
         &mut self,
         end: &End<'_>,
@@ -444,7 +456,10 @@ impl<'f> FunctionEmitter<'f> {
     ) {
         let at = counter_offset(passage);
         let field = |offset: usize| at.wrapping_add(small(offset));
-        let counters = self.values.counters;
+        let counters = match target {
+            Some(target) => self.row_of_target(target),
+            None => self.values.counters,
+        };
         let flags = counter();
         let entry = field(offset_of!(Passage, entry));
         let entry = self.builder.ins().load(types::I32, flags, counters, entry);
@@ -463,12 +478,18 @@ impl<'f> FunctionEmitter<'f> {
             self.push(end, returns, cell);
         }
         let context = field(offset_of!(Passage, context));
-        let context = self.builder.ins().load(types::I32, flags, counters, context);
+        let context = self
+            .builder
+            .ins()
+            .load(types::I32, flags, counters, context);
         match target {
             None => self.count(end, row),
             Some(_) => {
                 let straddles = field(offset_of!(Passage, straddles));
-                let straddles = self.builder.ins().load(types::I32, flags, counters, straddles);
+                let straddles = self
+                    .builder
+                    .ins()
+                    .load(types::I32, flags, counters, straddles);
                 self.count_by(end, straddles);
             }
         }
@@ -480,6 +501,18 @@ impl<'f> FunctionEmitter<'f> {
             self.add_at(row, calls, own(), one);
         }
         self.continue_in(end, row, entry);
+    }
+
+    /// The counters from the row of a target on, if those of the first row are at their beginning.
+    fn row_of_target(&mut self, target: Value) -> Value {
+        let spread = self.constant(Passage::SPREAD);
+        let spread = self.builder.ins().imul(target, spread);
+        let bits = u32::BITS.saturating_sub(Passage::ROW_BITS);
+        let row = self.builder.ins().ushr_imm(spread, i64::from(bits));
+        let row = self.builder.ins().uextend(types::I64, row);
+        let size = size_of::<Passage>() as i64;
+        let offset = self.builder.ins().imul_imm(row, size);
+        self.builder.ins().iadd(self.values.counters, offset)
     }
 
     /// Counts an execution of a block whose way is 1 if the target lies in two words, else 0.
@@ -499,14 +532,23 @@ impl<'f> FunctionEmitter<'f> {
         let has_room = self.builder.ins().icmp(IntCC::NotEqual, top, limit);
         self.check(has_room, end.place);
         let id = small(offset_of!(ContextRow, id));
-        let context = self.builder.ins().load(types::I32, constant(), self.values.row, id);
+        let context = self
+            .builder
+            .ins()
+            .load(types::I32, constant(), self.values.row, id);
         let fields = [
-            (offset_of!(Call, return_to), self.constant(end.version.block.end)),
+            (
+                offset_of!(Call, return_to),
+                self.constant(end.version.block.end),
+            ),
             (offset_of!(Call, stack_pointer), self.get(Register::SP)),
             (offset_of!(Call, context), context),
             (offset_of!(Call, cell), cell),
             (offset_of!(Call, entry), self.constant(returns.entry)),
-            (offset_of!(Call, straddles), self.constant(returns.straddles.into())),
+            (
+                offset_of!(Call, straddles),
+                self.constant(returns.straddles.into()),
+            ),
         ];
         for (offset, value) in fields {
             self.builder.ins().store(own(), value, top, small(offset));
@@ -522,7 +564,10 @@ impl<'f> FunctionEmitter<'f> {
         let bottom = self.load_state(types::I64, offset_of!(State, calls));
         let has_call = self.builder.ins().icmp(IntCC::NotEqual, top, bottom);
         self.check(has_call, end.place);
-        let top = self.builder.ins().iadd_imm(top, i64::from(CALL).wrapping_neg());
+        let top = self
+            .builder
+            .ins()
+            .iadd_imm(top, i64::from(CALL).wrapping_neg());
         let mut field = |offset| {
             let offset = small(offset);
             self.builder.ins().load(types::I32, own(), top, offset)
@@ -560,7 +605,9 @@ impl<'f> FunctionEmitter<'f> {
         let callee = self.builder.import_signature(signature());
         let arguments = [self.values.state, row, entry];
         let arguments = arguments.as_slice();
-        self.builder.ins().return_call_indirect(callee, code, arguments);
+        self.builder
+            .ins()
+            .return_call_indirect(callee, code, arguments);
     }
 
     /// Jumps to one of the plan's targets.
@@ -574,7 +621,10 @@ impl<'f> FunctionEmitter<'f> {
         let distance = self.builder.ins().isub(target, first);
         // Both are even, as all addresses of code.
         let size = self.constant((self.targets.len() as u32).saturating_mul(2));
-        let is_near = self.builder.ins().icmp(IntCC::UnsignedLessThan, distance, size);
+        let is_near = self
+            .builder
+            .ins()
+            .icmp(IntCC::UnsignedLessThan, distance, size);
         self.check(is_near, end.place);
         let offset = self.builder.ins().uextend(types::I64, distance);
         let offset = self.builder.ins().ishl_imm(offset, 1);
@@ -586,7 +636,12 @@ impl<'f> FunctionEmitter<'f> {
         let unknown = self.builder.create_block();
         self.builder.set_cold_block(unknown);
         let mut cases = vec![unknown];
-        cases.extend(self.plan.targets.iter().map(|_| self.builder.create_block()));
+        cases.extend(
+            self.plan
+                .targets
+                .iter()
+                .map(|_| self.builder.create_block()),
+        );
         self.switch(number, unknown, &cases);
         self.builder.switch_to_block(unknown);
         self.stop(end.place);

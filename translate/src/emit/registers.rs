@@ -23,7 +23,8 @@ impl Registers {
 
     /// Their numbers.
     pub fn numbers(self) -> impl Iterator<Item = usize> {
-        (1..32).filter(move |number| self.0.wrapping_shr(*number) & 1 != 0)
+        (1..32)
+            .filter(move |number| self.0.wrapping_shr(*number) & 1 != 0)
             .map(|number| number as usize)
     }
 }

@@ -75,8 +75,14 @@ fn execute(image: &Image, processor: &Processor, limit: u64, by: By) -> Executed
         By::Engine | By::EngineAsItCan => {
             let mut engine = Engine::new(&mut interpreter, &mut timing).unwrap();
             let stop = engine.run();
-            let units = engine.functions.values().filter(|function| function.unit.is_some());
-            assert!(by == By::EngineAsItCan || units.count() > 0, "nothing was translated");
+            let units = engine
+                .functions
+                .values()
+                .filter(|function| function.unit.is_some());
+            assert!(
+                by == By::EngineAsItCan || units.count() > 0,
+                "nothing was translated"
+            );
             stop
         }
     };
@@ -116,7 +122,9 @@ fn execute(image: &Image, processor: &Processor, limit: u64, by: By) -> Executed
         instructions: counts.instructions,
         cycles: timing.cycles().0,
         counts: by_pc,
-        calls: contexts.map(|(id, context)| (path(id), context.calls)).collect(),
+        calls: contexts
+            .map(|(id, context)| (path(id), context.calls))
+            .collect(),
     }
 }
 
@@ -140,19 +148,33 @@ fn assert_equal(name: &str, interpreted: &Executed, translated: &Executed) {
         let other = translated.counts.get(place).copied().unwrap_or_default();
         assert_eq!(*counts, other, "{name}: {place:x?}");
     }
-    let summary = |it: &Executed| (it.stop.clone(), it.instructions, it.cycles, it.output.clone());
+    let summary = |it: &Executed| {
+        (
+            it.stop.clone(),
+            it.instructions,
+            it.cycles,
+            it.output.clone(),
+        )
+    };
     assert_eq!(summary(interpreted), summary(translated), "{name}");
     assert_eq!(interpreted.calls, translated.calls, "{name}");
     assert_eq!(interpreted.counts.len(), translated.counts.len(), "{name}");
 }
 
 fn compare(target: &str, settings: &[&str]) {
-    let settings: Vec<Setting> = settings.iter().map(|it| Setting::parse(it).unwrap()).collect();
+    let settings: Vec<Setting> = settings
+        .iter()
+        .map(|it| Setting::parse(it).unwrap())
+        .collect();
     let processor = Processor::named(target, &settings).unwrap();
     for (name, image) in programs() {
         let interpreted = execute(&image, &processor, u64::MAX, By::Interpreter);
         let translated = execute(&image, &processor, u64::MAX, By::Engine);
-        assert_equal(&format!("{name} {target} {settings:?}"), &interpreted, &translated);
+        assert_equal(
+            &format!("{name} {target} {settings:?}"),
+            &interpreted,
+            &translated,
+        );
     }
 }
 
@@ -180,7 +202,11 @@ fn a_limit_ends_at_the_same_instruction() {
         for limit in [1, 1_000, 10_007, 50_023] {
             let interpreted = execute(&image, &processor, limit, By::Interpreter);
             let translated = execute(&image, &processor, limit, By::EngineAsItCan);
-            assert_equal(&format!("{name} --limit {limit}"), &interpreted, &translated);
+            assert_equal(
+                &format!("{name} --limit {limit}"),
+                &interpreted,
+                &translated,
+            );
         }
     }
 }
