@@ -59,6 +59,16 @@ pub enum Link {
     None,
 }
 
+impl Block {
+    /// Returns the address of an instruction.
+    #[must_use]
+    pub fn address(&self, index: usize) -> u32 {
+        let before = self.instructions.iter().take(index);
+        let bytes = before.map(|one| one.length.bytes() as u32);
+        bytes.fold(self.start, u32::wrapping_add)
+    }
+}
+
 impl Exit {
     /// Returns how an instruction at `pc` ends a block. None: the block goes on.
     #[must_use]

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 /// A context, by its row in [`Contexts`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[repr(transparent)]
 pub struct ContextId(pub u32);
 
 /// A function that was called from a site of another context.

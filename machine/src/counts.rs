@@ -12,7 +12,8 @@ use crate::{
 pub struct BlockId(pub u32);
 
 /// A cell, by its row in [`Counts::cells`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[repr(transparent)]
 pub struct CellId(pub u32);
 
 /// A block in a calling context, with its counts.

@@ -1,6 +1,6 @@
 //! Executes a program instruction by instruction. Its counts are exact; what is faster has to agree with it.
 
-use std::{collections::HashMap, io};
+use std::{collections::HashMap, io, ops::Range};
 
 use varid_model::Address;
 use varid_processor::{Cycles, Unsupported};
@@ -42,6 +42,8 @@ pub struct Interpreter {
     decoded: usize,
     /// The most instructions.
     limit: u64,
+    /// How often the program has changed code that was decoded.
+    code_changes: u64,
 }
 
 /// How far a block was executed.
@@ -54,16 +56,21 @@ enum Body {
     Fault(usize, Fault),
 }
 
-/// Executes the first instructions of a block.
+/// Executes some instructions of a block.
 #[inline]
 fn run_body(
     machine: &mut Machine,
     block: &Block,
-    count: usize,
+    range: Range<usize>,
     observer: &mut impl Observer,
 ) -> Body {
-    let mut pc = block.start;
-    for (index, instruction) in block.instructions.iter().take(count).enumerate() {
+    let mut pc = match range.start {
+        0 => block.start,
+        first => block.address(first),
+    };
+    let instructions = block.instructions.iter().enumerate();
+    let instructions = instructions.take(range.end).skip(range.start);
+    for (index, instruction) in instructions {
         observer.instruction(index, instruction, &machine.hart);
         match execute(&mut machine.hart, &mut machine.memory, instruction, pc) {
             Ok(Stored::Data) => {}
@@ -105,6 +112,7 @@ impl Interpreter {
             cut: HashMap::new(),
             decoded: 0,
             limit,
+            code_changes: 0,
         }
     }
 
@@ -112,6 +120,33 @@ impl Interpreter {
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
+    }
+
+    /// What was executed, for an engine that executes a part of the program itself.
+    pub fn counts_mut(&mut self) -> &mut Counts {
+        &mut self.counts
+    }
+
+    /// The program's state, for an engine that executes a part of the program itself.
+    pub fn machine_mut(&mut self) -> &mut Machine {
+        &mut self.machine
+    }
+
+    /// The calls that have not returned.
+    pub fn calls_mut(&mut self) -> &mut CallStack {
+        &mut self.calls
+    }
+
+    /// The most instructions that are executed.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// How often the program has changed code that was decoded. What was made of it before is not valid.
+    #[must_use]
+    pub const fn code_changes(&self) -> u64 {
+        self.code_changes
     }
 
     /// Writes what is buffered of the program's output.
@@ -131,23 +166,57 @@ impl Interpreter {
 
     /// Executes the program until it stops. A program that asks for the time gets the observer's.
     pub fn run(&mut self, observer: &mut impl Observer) -> Stop {
-        let start = self.machine.hart.pc;
-        let first = self.block_at(start);
-        let stop = first.and_then(|block| {
-            let mut cell = self.counts.cell_of(Contexts::ROOT, block);
-            loop {
-                cell = self.step(cell, observer)?;
-            }
-        });
-        match stop {
-            Ok(never) => never,
-            Err(stop) => stop,
+        let mut cell = match self.begin() {
+            Ok(first) => first,
+            Err(stop) => return stop,
+        };
+        loop {
+            cell = match self.step(cell, observer) {
+                Ok(next) => next,
+                Err(stop) => return stop,
+            };
         }
     }
 
+    /// Returns the first cell.
+    ///
+    /// # Errors
+    ///
+    /// There is no code.
+    pub fn begin(&mut self) -> Result<CellId, Stop> {
+        self.cell_at(Contexts::ROOT, self.machine.hart.pc)
+    }
+
     /// Executes the block of a cell. Returns the next cell.
+    ///
+    /// # Errors
+    ///
+    /// The program has stopped.
     #[inline]
-    fn step(&mut self, id: CellId, observer: &mut impl Observer) -> Result<CellId, Stop> {
+    pub fn step(&mut self, id: CellId, observer: &mut impl Observer) -> Result<CellId, Stop> {
+        let Some((id_of_block, block)) = self.counts.cell(id).and_then(|cell| {
+            let block = self.counts.block(cell.block)?;
+            Some((cell.block, block))
+        }) else {
+            return Err(self.lost());
+        };
+        let entered = observer.enter(id, id_of_block, block);
+        entered.map_err(refused)?;
+        self.resume(id, 0, observer)
+    }
+
+    /// Executes the block of a cell from one of its instructions on. The observer knows of those before. Returns the next cell.
+    ///
+    /// # Errors
+    ///
+    /// The program has stopped.
+    #[inline]
+    pub fn resume(
+        &mut self,
+        id: CellId,
+        first: usize,
+        observer: &mut impl Observer,
+    ) -> Result<CellId, Stop> {
         let (counts, machine) = (&mut self.counts, &mut self.machine);
         let Some((cell, block)) = counts
             .cell(id)
@@ -158,11 +227,9 @@ impl Interpreter {
         let length = block.instructions.len();
         let left = self.limit.saturating_sub(counts.instructions);
         if (length as u64) > left {
-            return self.cut_short(id, left as usize, observer);
+            return self.cut_short(id, first, left as usize, observer);
         }
-        let entered = observer.enter(id, cell.block, block);
-        entered.map_err(refused)?;
-        let body = run_body(machine, block, length, observer);
+        let body = run_body(machine, block, first..length, observer);
         let (start, end, exit) = (block.start, block.end, block.exit);
         let last = block.instructions.last().copied();
         match body {
@@ -264,6 +331,8 @@ impl Interpreter {
             stack_pointer: self.machine.hart.get(Register::SP),
             context,
             cell: id,
+            entry: 0,
+            straddles: 0,
         });
         let next = match known.filter(|known| self.starts_at(*known, target)) {
             Some(known) => known,
@@ -394,19 +463,14 @@ impl Interpreter {
     fn cut_short(
         &mut self,
         id: CellId,
+        first: usize,
         left: usize,
         observer: &mut impl Observer,
     ) -> Result<CellId, Stop> {
-        let counts = &self.counts;
-        let cell = counts.cell(id);
-        let Some((cell, block)) = cell.and_then(|cell| Some((cell, counts.block(cell.block)?)))
-        else {
+        let Some(block) = self.counts.block_of(id) else {
             return Err(self.lost());
         };
-        let machine = &mut self.machine;
-        let entered = observer.enter(id, cell.block, block);
-        entered.map_err(refused)?;
-        let body = run_body(machine, block, left, observer);
+        let body = run_body(&mut self.machine, block, first..left, observer);
         let (done, stop) = match body {
             Body::Whole => (left, Stop::Limit),
             Body::Changed(done, _) => (done, Stop::Limit),
@@ -419,6 +483,7 @@ impl Interpreter {
     /// Leaves a block behind an instruction that has changed code, perhaps the block's own.
     #[cold]
     fn leave_changed(&mut self, id: CellId, done: usize, address: u32) -> Result<CellId, Stop> {
+        self.code_changes = self.code_changes.saturating_add(1);
         let context = self.context_of(id);
         let next = self.count_part(id, done);
         let end = address.saturating_add(MAX_STORE);
@@ -471,7 +536,11 @@ impl Interpreter {
     }
 
     /// Returns the block that begins at an address, which is decoded if it is new.
-    fn block_at(&mut self, start: u32) -> Result<BlockId, Stop> {
+    ///
+    /// # Errors
+    ///
+    /// There is no code, or too much.
+    pub fn block_at(&mut self, start: u32) -> Result<BlockId, Stop> {
         if let Some(known) = self.blocks.get(&start) {
             return Ok(*known);
         }

@@ -35,6 +35,7 @@ mod system;
 mod timing;
 
 pub use block::{Block, Exit, Link};
+pub use call_stack::{Call, CallStack};
 pub use context::{Context, ContextId, Contexts};
 pub use counts::{BlockId, Cell, CellId, Counts};
 pub use fault::{Cause, Fault, Stop};

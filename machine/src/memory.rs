@@ -169,6 +169,19 @@ impl Memory {
         Ok(())
     }
 
+    /// Returns the region of an address: its start and its bytes, which stay where they are.
+    pub fn region_mut(&mut self, address: u32) -> Option<(u32, &mut [u8])> {
+        let mut regions = self.regions.iter_mut();
+        let region = regions.find(|region| region.offset(address, 1).is_some())?;
+        Some((region.start, &mut region.bytes))
+    }
+
+    /// A range of addresses outside of which stores need no further check than that there is memory.
+    #[must_use]
+    pub fn guarded(&self) -> Range<u32> {
+        self.guarded.clone()
+    }
+
     /// Loads a value of `N` bytes.
     ///
     /// # Errors

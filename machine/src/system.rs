@@ -119,6 +119,16 @@ impl System {
         })
     }
 
+    /// Returns true if the system call that the registers describe needs the time.
+    #[must_use]
+    pub fn reads_clock(hart: &Hart) -> bool {
+        let number = hart.get(Register::A7);
+        matches!(
+            number,
+            number::CLOCK_GETTIME | number::CLOCK_GETTIME64 | number::GETTIMEOFDAY | number::TIME
+        )
+    }
+
     /// Executes the system call that the registers describe, at a time since the program's start.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use varid_model::Address;
-use varid_processor::{Cycles, Events, Operands, Pipeline, Processor, Slot, Unsupported};
+use varid_processor::{Cycles, Events, Operands, Pending, Pipeline, Processor, Slot, Unsupported};
 use varid_riscv::{Instruction, Length};
 
 use crate::{
@@ -75,7 +75,104 @@ impl<'p> Timing<'p> {
         self.costs.get_mut(cell.0 as usize)?.get_mut(index)
     }
 
-    fn slots(&mut self, id: BlockId, block: &Block) -> Result<Rc<[Slot]>, Unsupported> {
+    /// The processor.
+    #[must_use]
+    pub const fn processor(&self) -> &'p Processor {
+        self.processor
+    }
+
+    /// Pays for the way to a block that is executed elsewhere. Returns the results that are awaited there.
+    ///
+    /// The processor has no history: see [`Processor::has_no_history`].
+    ///
+    /// # Errors
+    ///
+    /// The processor does not have one of its instructions.
+    pub fn arrive(&mut self, id: BlockId, block: &Block) -> Result<Pending, Unsupported> {
+        if let Some(first) = self.slots(id, block)?.first() {
+            let taken = self.pipeline.arrive_at(first);
+            if let Some(cost) = self.last.take().and_then(|last| self.cost(last)) {
+                cost.cycles = cost.cycles.plus(taken);
+            }
+        }
+        Ok(self.pipeline.pending())
+    }
+
+    /// Continues in the middle of a block that was executed elsewhere up to an instruction, and counts what those before have taken.
+    ///
+    /// `pending` are the results that were awaited at the block's beginning. No instruction has taken more than the fewest cycles that it
+    /// takes.
+    ///
+    /// # Errors
+    ///
+    /// The processor does not have one of its instructions.
+    pub fn resume(
+        &mut self,
+        cell: CellId,
+        id: BlockId,
+        block: &Block,
+        index: usize,
+        pending: &Pending,
+    ) -> Result<(), Unsupported> {
+        self.enter(cell, id, block)?;
+        self.pipeline.restart(pending);
+        self.last = None;
+        let (_, slots) = &self.current;
+        let slots = Rc::clone(slots);
+        for (index, slot) in slots.iter().enumerate().take(index) {
+            self.issue((cell, index), slot, slot.least_operands());
+        }
+        Ok(())
+    }
+
+    /// Adds what an instruction of a cell has taken that was executed elsewhere.
+    pub fn add(&mut self, cell: CellId, block: &Block, index: usize, cycles: Cycles) {
+        self.make_costs(cell, block);
+        if let Some(cost) = self.cost((cell, index)) {
+            cost.cycles = cost.cycles.plus(cycles);
+        }
+    }
+
+    /// Lets time pass.
+    pub fn advance(&mut self, cycles: Cycles) {
+        self.pipeline.advance(cycles);
+    }
+
+    fn make_costs(&mut self, cell: CellId, block: &Block) {
+        let row = cell.0 as usize;
+        if self.costs.get(row).is_none_or(Vec::is_empty) {
+            if self.costs.len() <= row {
+                self.costs.resize_with(row.saturating_add(1), Vec::new);
+            }
+            if let Some(costs) = self.costs.get_mut(row) {
+                *costs = vec![Cost::default(); block.instructions.len()];
+            }
+        }
+    }
+
+    fn issue(&mut self, this: (CellId, usize), slot: &Slot, operands: Operands) {
+        let issue = self.pipeline.issue(slot, operands);
+        let before = self.last.replace(this);
+        if let Some(cost) = self.cost(this) {
+            cost.cycles = cost.cycles.plus(issue.own);
+        }
+        if issue.previous != Cycles(0)
+            && let Some(cost) = self.cost(before.unwrap_or(this))
+        {
+            cost.cycles = cost.cycles.plus(issue.previous);
+        }
+        let events = self.pipeline.events();
+        if events != self.events {
+            self.count_events(events, this, before);
+        }
+    }
+
+    /// The slots of a block's instructions.
+    ///
+    /// # Errors
+    ///
+    /// The processor does not have one of the instructions.
+    pub fn slots(&mut self, id: BlockId, block: &Block) -> Result<Rc<[Slot]>, Unsupported> {
         let row = id.0 as usize;
         if let Some(Some(known)) = self.slots.get(row) {
             return Ok(Rc::clone(known));
@@ -128,15 +225,7 @@ impl<'p> Timing<'p> {
 
 impl Observer for Timing<'_> {
     fn enter(&mut self, cell: CellId, id: BlockId, block: &Block) -> Result<(), Unsupported> {
-        let row = cell.0 as usize;
-        if self.costs.get(row).is_none_or(Vec::is_empty) {
-            if self.costs.len() <= row {
-                self.costs.resize_with(row.saturating_add(1), Vec::new);
-            }
-            if let Some(costs) = self.costs.get_mut(row) {
-                *costs = vec![Cost::default(); block.instructions.len()];
-            }
-        }
+        self.make_costs(cell, block);
         self.current = (cell, self.slots(id, block)?);
         Ok(())
     }
@@ -144,27 +233,14 @@ impl Observer for Timing<'_> {
     fn instruction(&mut self, index: usize, instruction: &Instruction, hart: &Hart) {
         let (cell, slots) = &self.current;
         let this = (*cell, index);
-        let Some(slot) = slots.get(index) else {
+        let Some(slot) = slots.get(index).copied() else {
             return;
         };
         let operands = Operands {
             first: hart.get(instruction.rs1),
             second: hart.get(instruction.rs2),
         };
-        let issue = self.pipeline.issue(slot, operands);
-        let before = self.last.replace(this);
-        if let Some(cost) = self.cost(this) {
-            cost.cycles = cost.cycles.plus(issue.own);
-        }
-        if issue.previous != Cycles(0)
-            && let Some(cost) = self.cost(before.unwrap_or(this))
-        {
-            cost.cycles = cost.cycles.plus(issue.previous);
-        }
-        let events = self.pipeline.events();
-        if events != self.events {
-            self.count_events(events, this, before);
-        }
+        self.issue(this, &slot, operands);
     }
 
     fn cycles(&self) -> Cycles {

@@ -10,6 +10,7 @@
 //! | what do a core's parameters, and other settings, change in it | `parameters` |
 //! | what is known of an instruction before it is executed | `slot` |
 //! | which cycles does it take | `pipeline` |
+//! | what of that is the same each time | `pipeline::pending` |
 //! | what is in a cache | `cache` |
 //! | where is a branch predicted to go | `predictor` |
 //!
@@ -45,7 +46,7 @@ pub use cache::{Access, Cache, Geometry, Replacement, Writes};
 pub use class::{ByClass, Class};
 pub use duration::{Cycles, Duration, Operands, Signedness, Steps, Variation};
 pub use error::{Error, Result, Unsupported};
-pub use pipeline::{Events, Issue, Pipeline};
+pub use pipeline::{Events, Issue, Pending, Pipeline};
 pub use predictor::{Branch, Direction, Predictor, PredictorState};
 pub use processor::{
     DataCache, FetchCosts, InstructionCache, InstructionCosts, LoadAfterStore, MissCosts,

@@ -379,5 +379,9 @@ impl Fetches {
     }
 }
 
+mod pending;
+
+pub use pending::Pending;
+
 #[cfg(test)]
 mod tests;

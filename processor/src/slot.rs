@@ -5,7 +5,7 @@ use varid_riscv::{Instruction, Length, Operation, Register};
 
 use crate::{
     class::Class,
-    duration::{Duration, Operands, Signedness},
+    duration::{Duration, Operands, Signedness, Variation},
     error::Unsupported,
     processor::Processor,
 };
@@ -161,6 +161,29 @@ impl Slot {
                 None => Alignment::Whole,
             },
         })
+    }
+
+    /// Operands with which it takes the fewest cycles. A divisor is not zero, and an access is aligned.
+    #[must_use]
+    pub fn least_operands(&self) -> Operands {
+        let offset = self.access.map_or(0, |access| access.offset);
+        Operands {
+            first: offset.wrapping_neg().cast_unsigned(),
+            second: match self.duration.varies {
+                Variation::MultiplierBits { .. } | Variation::ShiftSteps(_) => 0,
+                // Without leading zeros or ones, with and without a sign.
+                Variation::None | Variation::ZeroDivisor(_) | Variation::DivisorZeros(_) => 1 << 31,
+            },
+        }
+    }
+
+    /// How long it takes, if nothing holds it up. A shift by a constant does not vary.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        match self.amount {
+            Some(_) => Duration::fixed(self.cycles(Operands::default())),
+            None => self.duration,
+        }
     }
 
     /// The address of the next instruction in memory.

@@ -19,6 +19,11 @@ const NAMES: [&str; REGISTERS] = [
 ];
 
 impl Register {
+    /// All registers, by ascending number.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..REGISTERS as u8).map(Self)
+    }
+
     /// `x0`, which is always 0.
     pub const ZERO: Self = Self(0);
     /// `x1`, the return address.

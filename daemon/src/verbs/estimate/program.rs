@@ -52,7 +52,7 @@ pub fn run(
     let limit = args.program.limit.unwrap_or(u64::MAX);
     let mut interpreter = Interpreter::new(machine, limit);
     let mut timing = Timing::new(&processor);
-    let stop = interpreter.run(&mut timing);
+    let stop = varid_translate::run(&mut interpreter, &mut timing);
     let flushed = interpreter.flush();
     flushed.context("cannot write what the program has printed")?;
     let end = match stop {

@@ -1,0 +1,95 @@
+//! A pipeline in the middle of a program, without what was executed before.
+//!
+//! Where what an instruction takes depends on no history but the results that are still awaited, a [`Pending`] is all that an engine needs to
+//! know to compute the times of a block once, and to continue somewhere else.
+
+use varid_riscv::{REGISTERS, Register};
+
+use super::Pipeline;
+use crate::{
+    class::Class, duration::Cycles, predictor::Predictor, processor::Processor, slot::Slot,
+};
+
+/// The results that are not there yet. Empty: the next instruction waits for nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Pending {
+    /// By ascending register: in how many cycles an instruction can begin that reads it as early as any does.
+    waits: Vec<(Register, u32)>,
+}
+
+impl Pending {
+    /// Returns true if the next instruction waits for nothing, whatever it is.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.waits.is_empty()
+    }
+
+    /// Returns true if nothing is awaited but perhaps this register.
+    #[must_use]
+    pub fn is_only(&self, register: Option<Register>) -> bool {
+        self.waits.iter().all(|(known, _)| Some(*known) == register)
+    }
+}
+
+impl Processor {
+    /// Returns true if what an instruction takes depends only on its operands, on the instruction before it, and on the results that are
+    /// awaited: there is no cache and no predictor.
+    #[must_use]
+    pub fn has_no_history(&self) -> bool {
+        self.icache.is_none()
+            && self.dcache.is_none()
+            && self.prediction.predictor == Predictor::None
+    }
+
+    /// How much earlier than others an instruction may need its operands.
+    fn earliest(&self) -> u32 {
+        let early = Class::ALL.map(|class| self.instructions.operands_early.get(class));
+        early.into_iter().flatten().max().unwrap_or_default()
+    }
+}
+
+impl Pipeline<'_> {
+    /// Pays for the way to an instruction, which is issued next. Returns what it took.
+    pub fn arrive_at(&mut self, slot: &Slot) -> Cycles {
+        let cycles = self.arrive(slot);
+        self.now = self.now.saturating_add(cycles);
+        self.last = None;
+        Cycles(cycles)
+    }
+
+    /// The results that are awaited.
+    #[must_use]
+    pub fn pending(&self) -> Pending {
+        let early = u64::from(self.processor.earliest());
+        let registers = Register::all().zip(self.ready);
+        let waits = registers.filter_map(|(register, ready)| {
+            let wait = ready.saturating_add(early).saturating_sub(self.now);
+            let wait = u32::try_from(wait).unwrap_or(u32::MAX);
+            (wait > 0).then_some((register, wait))
+        });
+        Pending {
+            waits: waits.collect(),
+        }
+    }
+
+    /// Continues at an instruction for whose way [`Self::arrive_at`] has paid, while these results are awaited. The clock stays as it is.
+    pub fn restart(&mut self, pending: &Pending) {
+        let early = u64::from(self.processor.earliest());
+        self.ready = [0; REGISTERS];
+        for (register, wait) in &pending.waits {
+            if let Some(ready) = self.ready.get_mut(register.index()) {
+                let end = self.now.saturating_add((*wait).into());
+                *ready = end.saturating_sub(early);
+            }
+        }
+        self.last = None;
+    }
+
+    /// Lets time pass that was computed elsewhere.
+    pub fn advance(&mut self, cycles: Cycles) {
+        self.now = self.now.saturating_add(cycles.0);
+        for ready in &mut self.ready {
+            *ready = ready.saturating_add(cycles.0);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Memory of this process that is executed. All unsafe code is here.
+#![allow(unsafe_code)]
+
+use std::{
+    ffi::c_void,
+    num::NonZeroUsize,
+    ptr::{NonNull, copy_nonoverlapping},
+};
+
+use nix::{
+    errno::Errno,
+    sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap},
+};
+
+use varid_machine::{Call, CallStack, ContextId};
+
+use crate::state::{ContextRow, State};
+
+/// Machine code in memory that can be executed and not written.
+#[derive(Debug)]
+pub struct Code {
+    start: NonNull<c_void>,
+    len: NonZeroUsize,
+}
+
+impl Code {
+    /// Copies machine code that does not depend on its address.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory, or none that can be executed: the system may forbid it.
+    pub fn new(bytes: &[u8]) -> Result<Self, Errno> {
+        let len = NonZeroUsize::new(bytes.len()).ok_or(Errno::EINVAL)?;
+        let writable = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: the kernel chooses the address, so no memory that is in use is replaced.
+        let start = unsafe { mmap_anonymous(None, len, writable, MapFlags::MAP_PRIVATE) }?;
+        let code = Self { start, len };
+        // SAFETY: the mapping has `len` bytes, can be written, and nothing else refers to it.
+        unsafe { copy_nonoverlapping(bytes.as_ptr(), start.cast().as_ptr(), len.get()) };
+        let executable = ProtFlags::PROT_READ | ProtFlags::PROT_EXEC;
+        // SAFETY: the mapping is this one's own, and no reference into it exists.
+        unsafe { mprotect(start, len.get(), executable) }?;
+        Ok(code)
+    }
+
+    /// Its first byte.
+    pub fn address(&self) -> u64 {
+        self.start.as_ptr() as u64
+    }
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this one's own. Code is dropped only while none is executed, because it is executed only while `Gate::enter` runs.
+        // An error would leave the mapping as it is.
+        let _ = unsafe { munmap(self.start, self.len.get()) };
+    }
+}
+
+/// Code with this machine's calling convention that calls translated code, which has another one.
+#[derive(Debug)]
+pub struct Gate(Code);
+
+impl Gate {
+    /// Takes code that the emitter has made for this purpose.
+    pub const fn new(code: Code) -> Self {
+        Self(code)
+    }
+
+    /// Executes the code of a context from an entry on, until it is left. The state says where.
+    ///
+    /// The engine keeps what translated code relies on. The row of a context that has code has as many counters as the plan of that code.
+    /// Numbers of contexts and entries in counters, in calls and in `entry` are those of such rows and of their plans. The state's memory and
+    /// limits are those of the region that the code was made for. All of it stays where it is until this returns.
+    pub fn enter(
+        &self,
+        state: &mut State,
+        rows: &mut [ContextRow],
+        calls: &mut CallStack,
+        context: ContextId,
+        entry: u32,
+    ) {
+        type Function = unsafe extern "sysv64" fn(*mut State, *mut ContextRow, u64, u32);
+        let Some(code) = rows.get(context.0 as usize).map(|row| row.code) else {
+            return;
+        };
+        let len = calls.calls().len();
+        let range = calls.rows_mut().as_mut_ptr_range();
+        state.calls = range.start;
+        state.calls_top = range.start.wrapping_add(len);
+        state.calls_end = range.end;
+        state.contexts = rows.as_mut_ptr();
+        let row = state.contexts.wrapping_add(context.0 as usize);
+        // SAFETY: the emitter has made the gate's code for a function of this type.
+        let function: Function = unsafe { std::mem::transmute(self.0.start.as_ptr()) };
+        // SAFETY: the row is one of `rows`. Translated code accesses the state, the rows, the calls between the three pointers, counters by the
+        // numbers of its plan, and memory that it has compared with the region's limits; the engine keeps these as said above.
+        unsafe { function(state, row, code, entry) };
+        let end = state.calls_top.addr().saturating_sub(range.start.addr());
+        calls.set_len(end.checked_div(size_of::<Call>()).unwrap_or_default());
+    }
+}

@@ -1,0 +1,676 @@
+//! The control flow of a function: its entries, counters, calls and returns.
+
+use std::mem::{offset_of, size_of};
+
+use cranelift_codegen::ir::{
+    AbiParam, AliasRegion, Block, InstBuilder, JumpTableData, MemFlags, Signature, TrapCode, Type,
+    Value, condcodes::IntCC, types,
+};
+use cranelift_codegen::isa::CallConv;
+use cranelift_frontend::{FunctionBuilder, Variable};
+use varid_machine::Call;
+use varid_riscv::{Instruction, Register};
+
+use super::{
+    Target,
+    registers::{Registers, changed, used, written},
+};
+use crate::{
+    plan::{CounterId, Leave, Plan, Return, Version, VersionId, Way, straddles},
+    state::{ContextRow, Passage, State},
+};
+
+/// The calling convention of translated code: the state, the context's row, the number of the entry.
+pub fn signature() -> Signature {
+    let mut signature = Signature::new(CallConv::Tail);
+    let parameters = [types::I64, types::I64, types::I32];
+    signature.params.extend(parameters.map(AbiParam::new));
+    signature
+}
+
+/// The numbers of a plan's targets plus 1, by half-word from the first of them on. 0: none is there.
+pub fn target_table(plan: &Plan) -> Box<[u32]> {
+    let addresses = plan.targets.iter().map(|(address, _)| *address);
+    let (Some(first), Some(last)) = (addresses.clone().min(), addresses.max()) else {
+        return Box::default();
+    };
+    let mut table = vec![0; (last.saturating_sub(first) as usize / 2).saturating_add(1)];
+    for ((address, _), number) in plan.targets.iter().zip(1..) {
+        let row = address.saturating_sub(first) as usize / 2;
+        if let Some(known) = table.get_mut(row) {
+            *known = number;
+        }
+    }
+    table.into()
+}
+
+/// Fills a function with the code of a plan. `targets` is its [`target_table`], which stays where it is.
+pub fn emit(builder: FunctionBuilder<'_>, plan: &Plan, target: &Target, targets: &[u32]) {
+    let mut emitter = FunctionEmitter::new(builder, plan, target, targets);
+    emitter.entries();
+    for (id, version) in plan.versions.iter().enumerate() {
+        emitter.version(VersionId(id), version);
+    }
+    emitter.finish();
+}
+
+/// An instruction of a block, as a place at which translated code is left.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    pub version: VersionId,
+    pub index: usize,
+    /// The registers that differ from memory.
+    pub changed: Registers,
+}
+
+/// Emits a function.
+pub struct FunctionEmitter<'f> {
+    pub builder: FunctionBuilder<'f>,
+    pub target: &'f Target,
+    plan: &'f Plan,
+    targets: &'f [u32],
+    blocks: Vec<Block>,
+    changed: Vec<Registers>,
+    registers: [Variable; 32],
+    left: Variable,
+    pub values: Values,
+    /// Where the function is left to the interpreter: with the numbers of the block and of the instruction.
+    leave: Block,
+}
+
+/// What is the same in all blocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Values {
+    pub state: Value,
+    pub row: Value,
+    pub counters: Value,
+    pub memory: Value,
+}
+
+/// Memory of this crate.
+pub fn own() -> MemFlags {
+    MemFlags::trusted().with_alias_region(Some(AliasRegion::Vmctx))
+}
+
+/// Memory of this crate that can be read at any time, and does not change while a function runs.
+pub fn constant() -> MemFlags {
+    MemFlags::trusted().with_readonly().with_can_move()
+}
+
+fn counter() -> MemFlags {
+    MemFlags::trusted().with_alias_region(Some(AliasRegion::Table))
+}
+
+/// The offset of a field, all of which are small.
+const fn small(offset: usize) -> i32 {
+    offset as i32
+}
+
+const CALL: i32 = small(size_of::<Call>());
+
+impl<'f> FunctionEmitter<'f> {
+    fn new(
+        mut builder: FunctionBuilder<'f>,
+        plan: &'f Plan,
+        target: &'f Target,
+        targets: &'f [u32],
+    ) -> Self {
+        let registers = [(); 32].map(|()| builder.declare_var(types::I32));
+        let left = builder.declare_var(types::I64);
+        let first = builder.create_block();
+        builder.append_block_params_for_function_params(first);
+        builder.switch_to_block(first);
+        let (state, row) = match *builder.block_params(first) {
+            [state, row, ..] => (state, row),
+            // The signature has them.
+            _ => {
+                let zero = builder.ins().iconst(types::I64, 0);
+                (zero, zero)
+            }
+        };
+        let counters = small(offset_of!(ContextRow, counters));
+        let counters = builder.ins().load(types::I64, constant(), row, counters);
+        let memory = small(offset_of!(State, memory));
+        let memory = builder.ins().load(types::I64, constant(), state, memory);
+        let blocks = plan.versions.iter().map(|_| builder.create_block());
+        let blocks = blocks.collect();
+        let leave = builder.create_block();
+        builder.set_cold_block(leave);
+        builder.append_block_param(leave, types::I32);
+        builder.append_block_param(leave, types::I32);
+        Self {
+            builder,
+            target,
+            plan,
+            targets,
+            blocks,
+            changed: changed(plan),
+            registers,
+            left,
+            values: Values {
+                state,
+                row,
+                counters,
+                memory,
+            },
+            leave,
+        }
+    }
+
+    /// Reads a register.
+    pub fn get(&mut self, register: Register) -> Value {
+        match self.registers.get(register.number()) {
+            Some(variable) if register != Register::ZERO => self.builder.use_var(*variable),
+            _ => self.constant(0),
+        }
+    }
+
+    /// Writes a register.
+    pub fn set(&mut self, register: Register, value: Value) {
+        if let Some(variable) = self.registers.get(register.number())
+            && register != Register::ZERO
+        {
+            self.builder.def_var(*variable, value);
+        }
+    }
+
+    /// A constant of 32 bits.
+    pub fn constant(&mut self, value: u32) -> Value {
+        self.builder.ins().iconst(types::I32, i64::from(value))
+    }
+
+    /// Goes on in a new block if a condition holds, else leaves the function before an instruction.
+    pub fn check(&mut self, condition: Value, place: Place) {
+        let next = self.builder.create_block();
+        let stop = self.builder.create_block();
+        self.builder.set_cold_block(stop);
+        self.builder.ins().brif(condition, next, &[], stop, &[]);
+        self.builder.switch_to_block(stop);
+        self.stop(place);
+        self.builder.switch_to_block(next);
+    }
+
+    /// Leaves the function before an instruction.
+    fn stop(&mut self, place: Place) {
+        self.write_registers(place.changed);
+        let version = self.constant(place.version.0 as u32);
+        let index = self.constant(place.index as u32);
+        self.builder
+            .ins()
+            .jump(self.leave, &[version.into(), index.into()]);
+    }
+
+    /// Writes the registers, and how many instructions are left, to memory.
+    fn write_registers(&mut self, changed: Registers) {
+        for number in changed.numbers() {
+            if let Some(variable) = self.registers.get(number) {
+                let value = self.builder.use_var(*variable);
+                let offset = State::register(number);
+                self.builder
+                    .ins()
+                    .store(own(), value, self.values.state, offset);
+            }
+        }
+        if self.target.is_limited {
+            let left = self.builder.use_var(self.left);
+            self.store_state(left, offset_of!(State, left));
+        }
+    }
+
+    fn load_state(&mut self, kind: Type, offset: usize) -> Value {
+        let state = self.values.state;
+        self.builder.ins().load(kind, own(), state, small(offset))
+    }
+
+    fn store_state(&mut self, value: Value, offset: usize) {
+        let state = self.values.state;
+        self.builder.ins().store(own(), value, state, small(offset));
+    }
+
+    /// Jumps to the block of the entry with the number that the function was called with.
+    fn entries(&mut self) {
+        let number = match self.builder.current_block() {
+            Some(first) => self.builder.block_params(first).last().copied(),
+            None => None,
+        };
+        let used = used(self.plan);
+        let unknown = self.builder.create_block();
+        let mut cases = vec![unknown];
+        let entries = self.plan.entries.iter();
+        cases.extend(entries.map(|entry| match entry {
+            Some(_) => self.builder.create_block(),
+            None => unknown,
+        }));
+        if let Some(number) = number {
+            self.switch(number, unknown, &cases);
+        }
+        for (entry, case) in self.plan.entries.iter().zip(cases.iter().skip(1)) {
+            let Some(block) = entry.and_then(|version| self.blocks.get(version.0).copied()) else {
+                continue;
+            };
+            self.builder.switch_to_block(*case);
+            for number in used.numbers() {
+                if let Some(variable) = self.registers.get(number) {
+                    let offset = State::register(number);
+                    let state = self.values.state;
+                    let value = self.builder.ins().load(types::I32, own(), state, offset);
+                    self.builder.def_var(*variable, value);
+                }
+            }
+            if self.target.is_limited {
+                let left = self.load_state(types::I64, offset_of!(State, left));
+                self.builder.def_var(self.left, left);
+            }
+            self.builder.ins().jump(block, &[]);
+        }
+        // Nobody enters here: the numbers are those of the plan.
+        self.builder.switch_to_block(unknown);
+        self.builder.set_cold_block(unknown);
+        self.builder.ins().trap(TrapCode::unwrap_user(1));
+        self.builder.switch_to_block(self.leave);
+        if let [version, index] = *self.builder.block_params(self.leave) {
+            self.store_state(version, offset_of!(State, exit_version));
+            self.store_state(index, offset_of!(State, exit_instruction));
+        }
+        let id = small(offset_of!(ContextRow, id));
+        let id = self
+            .builder
+            .ins()
+            .load(types::I32, own(), self.values.row, id);
+        self.store_state(id, offset_of!(State, exit_context));
+        self.builder.ins().return_(&[]);
+    }
+
+    /// Jumps to the block with a number, or elsewhere if there is none.
+    fn switch(&mut self, number: Value, otherwise: Block, cases: &[Block]) {
+        let lists = &mut self.builder.func.dfg;
+        let otherwise = lists.block_call(otherwise, &[]);
+        let cases: Vec<_> = cases
+            .iter()
+            .map(|case| lists.block_call(*case, &[]))
+            .collect();
+        let table = JumpTableData::new(otherwise, &cases);
+        let table = self.builder.create_jump_table(table);
+        self.builder.ins().br_table(number, table);
+    }
+
+    /// Emits a block.
+    fn version(&mut self, id: VersionId, version: &Version) {
+        let (Some(block), Some(before)) = (self.blocks.get(id.0), self.changed.get(id.0)) else {
+            return;
+        };
+        let mut place = Place {
+            version: id,
+            index: 0,
+            changed: *before,
+        };
+        self.builder.switch_to_block(*block);
+        if self.target.is_limited {
+            let count = version.block.instructions.len();
+            let count = self.builder.ins().iconst(types::I64, count as i64);
+            let left = self.builder.use_var(self.left);
+            // One more: what follows the block is begun, and the way there paid for.
+            let is_left = IntCC::UnsignedGreaterThan;
+            let is_left = self.builder.ins().icmp(is_left, left, count);
+            self.check(is_left, place);
+        }
+        let jump = version.block.instructions.last();
+        let jump = jump.filter(|last| last.is_transfer() && version.leave != Leave::Interpret);
+        let body = version.translated().saturating_sub(jump.is_some().into());
+        let mut pc = version.block.start;
+        for (index, instruction) in version.block.instructions.iter().take(body).enumerate() {
+            place.index = index;
+            let extra = version.extras.iter().find(|extra| extra.index == index);
+            self.instruction(instruction, pc, place, extra);
+            place.changed = place.changed.with(written(instruction));
+            pc = pc.wrapping_add(instruction.length.bytes() as u32);
+        }
+        place.index = body;
+        let end = End {
+            version,
+            place,
+            jump,
+        };
+        self.leave_block(&end);
+    }
+
+    fn leave_block(&mut self, end: &End<'_>) {
+        match &end.version.leave {
+            Leave::Interpret => self.stop(end.place),
+            Leave::Always(way) => self.way(end, *way, 0),
+            Leave::Branch { next, taken } => self.branch(end, *next, *taken),
+            Leave::Call {
+                passage, returns, ..
+            } => self.pass(end, *passage, 0, None, Some(*returns)),
+            Leave::CallRegister {
+                passages, returns, ..
+            } => {
+                let target = self.jump_target(end);
+                self.pass(end, *passages, 0, Some(target), Some(*returns));
+            }
+            Leave::Return { .. } => self.return_to(end),
+            Leave::Switch { .. } => self.switch_to(end),
+        }
+    }
+
+    fn branch(&mut self, end: &End<'_>, next: Way, taken: Way) {
+        let Some(instruction) = end.jump else {
+            return self.stop(end.place);
+        };
+        let condition = self.condition(instruction);
+        let ways = [(next, 0), (taken, 1)].map(|(way, row)| {
+            let block = self.builder.create_block();
+            if way == Way::Interpret {
+                self.builder.set_cold_block(block);
+            }
+            (block, way, row)
+        });
+        let [(not_taken, ..), (is_taken, ..)] = ways;
+        let (yes, no) = (is_taken, not_taken);
+        self.builder.ins().brif(condition, yes, &[], no, &[]);
+        for (block, way, row) in ways {
+            self.builder.switch_to_block(block);
+            self.way(end, way, row);
+        }
+    }
+
+    /// Leaves a block by a way whose counter is in this row.
+    fn way(&mut self, end: &End<'_>, way: Way, row: usize) {
+        match way {
+            Way::Interpret => self.stop(end.place),
+            Way::Block(version, _) => {
+                self.link(end);
+                self.count(end, row);
+                self.jump_to(version);
+            }
+            Way::Function(passage, _) => self.pass(end, passage, row, None, None),
+        }
+    }
+
+    fn jump_to(&mut self, version: VersionId) {
+        if let Some(block) = self.blocks.get(version.0) {
+            self.builder.ins().jump(*block, &[]);
+        }
+    }
+
+    /// The address that a jump to a register leads to.
+    fn jump_target(&mut self, end: &End<'_>) -> Value {
+        let Some(jump) = end.jump else {
+            return self.constant(0);
+        };
+        let base = self.get(jump.rs1);
+        let offset = self.constant(jump.immediate.cast_unsigned());
+        let address = self.builder.ins().iadd(base, offset);
+        let even = self.constant(!1);
+        self.builder.ins().band(address, even)
+    }
+
+    /// Writes the return address of a block's jump.
+    fn link(&mut self, end: &End<'_>) {
+        if let Some(jump) = end.jump
+            && let Some(register) = jump.writes()
+        {
+            let address = self.constant(end.version.block.end);
+            self.set(register, address);
+        }
+    }
+
+    /// Counts an execution of a block that is left by the way in this row.
+    fn count(&mut self, end: &End<'_>, row: usize) {
+        let one = self.builder.ins().iconst(types::I64, 1);
+        self.add(end.version.counter.plus(row), one);
+        self.count_left(end);
+    }
+
+    fn count_left(&mut self, end: &End<'_>) {
+        if self.target.is_limited {
+            let count = end.version.block.instructions.len();
+            let count = self.builder.ins().iconst(types::I64, count as i64);
+            let left = self.builder.use_var(self.left);
+            let left = self.builder.ins().isub(left, count);
+            self.builder.def_var(self.left, left);
+        }
+    }
+
+    /// Adds to a counter.
+    pub fn add(&mut self, counter_id: CounterId, more: Value) {
+        let (at, offset) = (self.values.counters, counter_offset(counter_id));
+        self.add_at(at, offset, counter(), more);
+    }
+
+    fn add_at(&mut self, at: Value, offset: i32, flags: MemFlags, more: Value) {
+        let old = self.builder.ins().load(types::I64, flags, at, offset);
+        let new = self.builder.ins().iadd(old, more);
+        self.builder.ins().store(flags, new, at, offset);
+    }
+
+    /// Leaves a block for another context: to a known address, or to a target in a register, whose row of passages is taken. A call notes
+    /// where it returns to.
+    fn pass(
+        &mut self,
+        end: &End<'_>,
+        passage: CounterId,
+        row: usize,
+        target: Option<Value>,
+        call: Option<Return>,
+    ) {
+        let at = counter_offset(passage);
+        let field = |offset: usize| at.wrapping_add(small(offset));
+        let counters = match target {
+            Some(target) => self.row_of_target(target),
+            None => self.values.counters,
+        };
+        let flags = counter();
+        let entry = field(offset_of!(Passage, entry));
+        let entry = self.builder.ins().load(types::I32, flags, counters, entry);
+        let none = self.constant(0);
+        let mut is_known = self.builder.ins().icmp(IntCC::NotEqual, entry, none);
+        if let Some(target) = target {
+            let known = field(offset_of!(Passage, target));
+            let known = self.builder.ins().load(types::I32, flags, counters, known);
+            let is_same = self.builder.ins().icmp(IntCC::Equal, known, target);
+            is_known = self.builder.ins().band(is_known, is_same);
+        }
+        self.check(is_known, end.place);
+        if let Some(returns) = call {
+            let cell = field(offset_of!(Passage, cell));
+            let cell = self.builder.ins().load(types::I32, flags, counters, cell);
+            self.push(end, returns, cell);
+        }
+        let context = field(offset_of!(Passage, context));
+        let context = self
+            .builder
+            .ins()
+            .load(types::I32, flags, counters, context);
+        match target {
+            None => self.count(end, row),
+            Some(_) => {
+                let straddles = field(offset_of!(Passage, straddles));
+                let straddles = self
+                    .builder
+                    .ins()
+                    .load(types::I32, flags, counters, straddles);
+                self.count_by(end, straddles);
+            }
+        }
+        self.link(end);
+        let row = self.row_of(context);
+        if call.is_some() {
+            let calls = small(offset_of!(ContextRow, calls));
+            let one = self.builder.ins().iconst(types::I64, 1);
+            self.add_at(row, calls, own(), one);
+        }
+        self.continue_in(end, row, entry);
+    }
+
+    /// The counters from the row of a target on, if those of the first row are at their beginning.
+    fn row_of_target(&mut self, target: Value) -> Value {
+        let spread = self.constant(Passage::SPREAD);
+        let spread = self.builder.ins().imul(target, spread);
+        let bits = u32::BITS.saturating_sub(Passage::ROW_BITS);
+        let row = self.builder.ins().ushr_imm(spread, i64::from(bits));
+        let row = self.builder.ins().uextend(types::I64, row);
+        let size = size_of::<Passage>() as i64;
+        let offset = self.builder.ins().imul_imm(row, size);
+        self.builder.ins().iadd(self.values.counters, offset)
+    }
+
+    /// Counts an execution of a block whose way is 1 if the target lies in two words, else 0.
+    fn count_by(&mut self, end: &End<'_>, straddles: Value) {
+        let wide = self.builder.ins().uextend(types::I64, straddles);
+        let offset = self.builder.ins().ishl_imm(wide, 3);
+        let at = self.builder.ins().iadd(self.values.counters, offset);
+        let one = self.builder.ins().iconst(types::I64, 1);
+        self.add_at(at, counter_offset(end.version.counter), counter(), one);
+        self.count_left(end);
+    }
+
+    /// Notes a call.
+    fn push(&mut self, end: &End<'_>, returns: Return, cell: Value) {
+        let top = self.load_state(types::I64, offset_of!(State, calls_top));
+        let limit = self.load_state(types::I64, offset_of!(State, calls_end));
+        let has_room = self.builder.ins().icmp(IntCC::NotEqual, top, limit);
+        self.check(has_room, end.place);
+        let id = small(offset_of!(ContextRow, id));
+        let context = self
+            .builder
+            .ins()
+            .load(types::I32, constant(), self.values.row, id);
+        let fields = [
+            (
+                offset_of!(Call, return_to),
+                self.constant(end.version.block.end),
+            ),
+            (offset_of!(Call, stack_pointer), self.get(Register::SP)),
+            (offset_of!(Call, context), context),
+            (offset_of!(Call, cell), cell),
+            (offset_of!(Call, entry), self.constant(returns.entry)),
+            (
+                offset_of!(Call, straddles),
+                self.constant(returns.straddles.into()),
+            ),
+        ];
+        for (offset, value) in fields {
+            self.builder.ins().store(own(), value, top, small(offset));
+        }
+        let top = self.builder.ins().iadd_imm(top, i64::from(CALL));
+        self.store_state(top, offset_of!(State, calls_top));
+    }
+
+    /// Returns to the caller, if it is the innermost call that returns there.
+    fn return_to(&mut self, end: &End<'_>) {
+        let target = self.jump_target(end);
+        let top = self.load_state(types::I64, offset_of!(State, calls_top));
+        let bottom = self.load_state(types::I64, offset_of!(State, calls));
+        let has_call = self.builder.ins().icmp(IntCC::NotEqual, top, bottom);
+        self.check(has_call, end.place);
+        let top = self
+            .builder
+            .ins()
+            .iadd_imm(top, i64::from(CALL).wrapping_neg());
+        let mut field = |offset| {
+            let offset = small(offset);
+            self.builder.ins().load(types::I32, own(), top, offset)
+        };
+        let return_to = field(offset_of!(Call, return_to));
+        let entry = field(offset_of!(Call, entry));
+        let context = field(offset_of!(Call, context));
+        let straddles = field(offset_of!(Call, straddles));
+        let is_same = self.builder.ins().icmp(IntCC::Equal, return_to, target);
+        let none = self.constant(0);
+        let is_known = self.builder.ins().icmp(IntCC::NotEqual, entry, none);
+        let is_known = self.builder.ins().band(is_same, is_known);
+        self.check(is_known, end.place);
+        self.store_state(top, offset_of!(State, calls_top));
+        self.count_by(end, straddles);
+        self.link(end);
+        let row = self.row_of(context);
+        self.continue_in(end, row, entry);
+    }
+
+    fn row_of(&mut self, context: Value) -> Value {
+        let contexts = self.load_state(types::I64, offset_of!(State, contexts));
+        let context = self.builder.ins().uextend(types::I64, context);
+        let size = size_of::<ContextRow>() as i64;
+        let offset = self.builder.ins().imul_imm(context, size);
+        self.builder.ins().iadd(contexts, offset)
+    }
+
+    /// Continues in the code of a context.
+    fn continue_in(&mut self, end: &End<'_>, row: Value, entry: Value) {
+        let link = end.jump.map(written).unwrap_or_default();
+        self.write_registers(end.place.changed.with(link));
+        let code = small(offset_of!(ContextRow, code));
+        let code = self.builder.ins().load(types::I64, own(), row, code);
+        let callee = self.builder.import_signature(signature());
+        let arguments = [self.values.state, row, entry];
+        let arguments = arguments.as_slice();
+        self.builder
+            .ins()
+            .return_call_indirect(callee, code, arguments);
+    }
+
+    /// Jumps to one of the plan's targets.
+    fn switch_to(&mut self, end: &End<'_>) {
+        let addresses = self.plan.targets.iter().map(|(address, _)| *address);
+        let Some(first) = addresses.min() else {
+            return self.stop(end.place);
+        };
+        let target = self.jump_target(end);
+        let first = self.constant(first);
+        let distance = self.builder.ins().isub(target, first);
+        // Both are even, as all addresses of code.
+        let size = self.constant((self.targets.len() as u32).saturating_mul(2));
+        let is_near = self
+            .builder
+            .ins()
+            .icmp(IntCC::UnsignedLessThan, distance, size);
+        self.check(is_near, end.place);
+        let offset = self.builder.ins().uextend(types::I64, distance);
+        let offset = self.builder.ins().ishl_imm(offset, 1);
+        let table = self.targets.as_ptr() as i64;
+        let table = self.builder.ins().iconst(types::I64, table);
+        let at = self.builder.ins().iadd(table, offset);
+        let flags = MemFlags::trusted().with_readonly();
+        let number = self.builder.ins().load(types::I32, flags, at, 0);
+        let unknown = self.builder.create_block();
+        self.builder.set_cold_block(unknown);
+        let mut cases = vec![unknown];
+        cases.extend(
+            self.plan
+                .targets
+                .iter()
+                .map(|_| self.builder.create_block()),
+        );
+        self.switch(number, unknown, &cases);
+        self.builder.switch_to_block(unknown);
+        self.stop(end.place);
+        for ((address, id), case) in self.plan.targets.iter().zip(cases.iter().skip(1)) {
+            self.builder.switch_to_block(*case);
+            self.link(end);
+            let version = self.plan.versions.get(id.0);
+            let straddles = version.is_some_and(|version| straddles(*address, &version.block));
+            self.count(end, straddles.into());
+            self.jump_to(*id);
+        }
+    }
+
+    fn finish(mut self) {
+        self.builder.seal_all_blocks();
+        self.builder.finalize();
+    }
+}
+
+/// The end of a block.
+#[derive(Debug, Clone, Copy)]
+struct End<'f> {
+    version: &'f Version,
+    /// The jump, if there is one, else the place behind the last instruction.
+    place: Place,
+    jump: Option<&'f Instruction>,
+}
+
+/// There are not as many counters as an offset has bits.
+const fn counter_offset(counter: CounterId) -> i32 {
+    (counter.0 as i32).wrapping_mul(8)
+}

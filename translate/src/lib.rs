@@ -1,0 +1,53 @@
+//! Executes a program for RISC-V as code of this machine, with the counts and the cycles of the interpreter.
+//!
+//! The interpreter of `varid-machine` begins. A function that is executed often is translated: its blocks by calling context, each with a
+//! counter for every way that it is left by. Where what comes next is unknown, or seldom (a system call, a fault, an access that is not
+//! aligned, a division by zero, code that is written), translated code is left *before* the instruction, and the interpreter goes on there. So
+//! translated code never calls anything, and there is one implementation of all that is rare.
+//!
+//! What a block takes is computed once, by issuing it to the pipeline, and multiplied by the counters when somebody asks. That needs a
+//! processor without history, as [`Processor::has_no_history`](varid_processor::Processor::has_no_history) says; programs for others are
+//! interpreted.
+//!
+//! | question | file |
+//! |---|---|
+//! | which parts of a program are translated, and when | `engine` |
+//! | what is translated of a function, and what does it take | `plan` |
+//! | how is that code of this machine | `emit` |
+//! | which accesses of memory does it do itself | `memory` |
+//! | what do this crate and translated code both know | `state` |
+//! | what was counted | `settle` |
+//! | where is the unsafe code | `code` |
+#![deny(unsafe_code)]
+#![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod code;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod emit;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod engine;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod function;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod memory;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod plan;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod settle;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod state;
+
+use varid_machine::{Interpreter, Stop, Timing};
+
+/// Executes a program until it stops, and translates what is executed often if the processor permits it. All counts and cycles are in the
+/// interpreter and in the timing afterwards, as if [`Interpreter::run`] had executed it.
+pub fn run(interpreter: &mut Interpreter, timing: &mut Timing<'_>) -> Stop {
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    if timing.processor().has_no_history()
+        && let Some(mut engine) = engine::Engine::new(interpreter, timing)
+    {
+        return engine.run();
+    }
+    interpreter.run(timing)
+}

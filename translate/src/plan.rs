@@ -1,0 +1,507 @@
+//! What is translated of a function: its blocks, what they take, and where they lead.
+//!
+//! A block is planned once for each set of results that may be awaited at its beginning, because these decide what it takes. For most blocks
+//! there is one.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    rc::Rc,
+};
+
+use varid_machine::{Block, BlockId, Exit, Interpreter, Link, Timing};
+use varid_model::Address;
+use varid_processor::{Cycles, Duration, Pending, Pipeline, Slot, Unsupported, Variation};
+use varid_riscv::{Alu, Instruction, Length, Operation, Register, Width};
+
+use crate::state::Passage;
+
+/// The most instructions of all blocks of a function. What exceeds them is interpreted.
+const MAX_INSTRUCTIONS: usize = 1 << 15;
+/// Counters of a block: one for each way that it may be left by.
+const WAYS: usize = 2;
+
+/// A planned block, by its row in [`Plan::versions`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct VersionId(pub usize);
+
+/// A counter of a context, by its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CounterId(pub usize);
+
+impl CounterId {
+    /// The counter so many rows behind this one.
+    pub const fn plus(self, rows: usize) -> Self {
+        Self(self.0.saturating_add(rows))
+    }
+}
+
+/// A function to be translated.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// The blocks.
+    pub versions: Vec<Version>,
+    /// The blocks by the numbers of [`Entries`], less 1. None: it is interpreted.
+    pub entries: Vec<Option<VersionId>>,
+    /// Where jumps to registers lead.
+    pub targets: Vec<(u32, VersionId)>,
+    /// How many counters each context of the function has.
+    pub counters: usize,
+}
+
+/// The addresses at which code of a function may be entered from outside. Their numbers stay the same when it is translated once more.
+#[derive(Debug, Clone, Default)]
+pub struct Entries {
+    addresses: Vec<u32>,
+    numbers: HashMap<u32, u32>,
+}
+
+impl Entries {
+    /// Returns the number of an address, which is added if it is new.
+    pub fn add(&mut self, address: u32) -> u32 {
+        let addresses = &mut self.addresses;
+        *self.numbers.entry(address).or_insert_with(|| {
+            addresses.push(address);
+            addresses.len() as u32
+        })
+    }
+
+    /// Returns the number of an address.
+    pub fn number(&self, address: u32) -> Option<u32> {
+        self.numbers.get(&address).copied()
+    }
+}
+
+/// A block, if certain results are awaited at its beginning.
+#[derive(Debug)]
+pub struct Version {
+    /// The block.
+    pub id: BlockId,
+    /// The same.
+    pub block: Block,
+    /// What is awaited.
+    pub pending: Pending,
+    /// The fewest cycles of each instruction that is translated.
+    pub cycles: Vec<Cycles>,
+    /// What instructions take beyond that.
+    pub extras: Vec<Extra>,
+    /// How it is left.
+    pub leave: Leave,
+    /// The counters of the ways that it may be left by.
+    pub counter: CounterId,
+}
+
+impl Version {
+    /// The number of instructions that are translated, if the block is left as planned.
+    pub fn translated(&self) -> usize {
+        self.cycles.len()
+    }
+
+    /// Where it is noted to which context the block leads, if it goes on at this address.
+    pub fn passage(&self, next: u32) -> Option<CounterId> {
+        let way = match (&self.leave, self.block.exit) {
+            (Leave::Call { passage, .. }, _) => return Some(*passage),
+            (Leave::CallRegister { passages, .. }, _) => {
+                let rows = Passage::row(next).saturating_mul(Passage::COUNTERS);
+                return Some(passages.plus(rows));
+            }
+            (Leave::Branch { taken, .. }, Exit::Branch { target }) if target == next => taken,
+            (Leave::Branch { next: way, .. } | Leave::Always(way), _) => way,
+            _ => return None,
+        };
+        match way {
+            Way::Function(passage, _) => Some(*passage),
+            _ => None,
+        }
+    }
+}
+
+/// What an instruction takes beyond the fewest cycles, by its operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extra {
+    /// The instruction.
+    pub index: usize,
+    /// How it depends on them.
+    pub duration: Duration,
+    /// The counter to which it is added.
+    pub counter: CounterId,
+}
+
+/// How a block is left by translated code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leave {
+    /// Behind the last instruction that is translated, to the interpreter.
+    Interpret,
+    /// Always by the same way.
+    Always(Way),
+    /// By a branch.
+    Branch {
+        /// If it is not taken.
+        next: Way,
+        /// If it is.
+        taken: Way,
+    },
+    /// By a call to a known address.
+    Call {
+        /// What it takes.
+        cycles: Cycles,
+        /// Where it leads to.
+        passage: CounterId,
+        /// Where it returns to.
+        returns: Return,
+    },
+    /// By a call to an address in a register.
+    CallRegister {
+        /// What it takes.
+        cycles: ByAlignment,
+        /// Where it led to: [`Passage::ROWS`] of them.
+        passages: CounterId,
+        /// Where it returns to.
+        returns: Return,
+    },
+    /// By a return.
+    Return {
+        /// What it takes.
+        cycles: ByAlignment,
+    },
+    /// By a jump to one of the plan's targets.
+    Switch {
+        /// What it takes.
+        cycles: ByAlignment,
+    },
+}
+
+/// What a jump takes to an instruction that lies in one word of memory, and to one that lies in two.
+pub type ByAlignment = [Cycles; WAYS];
+
+/// What a call says of the place that it returns to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Return {
+    /// The number of its entry. 0: it has none.
+    pub entry: u32,
+    /// Whether the instruction there lies in two words of memory.
+    pub straddles: bool,
+}
+
+/// Where a block leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// To the interpreter, which executes the last instruction, too.
+    Interpret,
+    /// To a block of the same context.
+    Block(VersionId, Cycles),
+    /// To another function, without a call.
+    Function(CounterId, Cycles),
+}
+
+impl Way {
+    /// What the way takes in addition to the instruction.
+    pub const fn cycles(self) -> Cycles {
+        match self {
+            Self::Interpret => Cycles(0),
+            Self::Block(_, cycles) | Self::Function(_, cycles) => cycles,
+        }
+    }
+}
+
+impl Leave {
+    /// What the ways take, by counter.
+    pub const fn cycles(&self) -> [Cycles; WAYS] {
+        match self {
+            Self::Interpret => [Cycles(0); WAYS],
+            Self::Always(way) => [way.cycles(), Cycles(0)],
+            Self::Branch { next, taken } => [next.cycles(), taken.cycles()],
+            Self::Call { cycles, .. } => [*cycles, Cycles(0)],
+            Self::CallRegister { cycles, .. }
+            | Self::Return { cycles }
+            | Self::Switch { cycles } => *cycles,
+        }
+    }
+}
+
+/// Returns true if an instruction lies in two words of memory.
+pub fn straddles(address: u32, block: &Block) -> bool {
+    let first = block.instructions.first().map(|first| first.length);
+    address & 2 != 0 && first == Some(Length::Four)
+}
+
+/// Makes a plan.
+pub struct Planner<'e, 'p> {
+    interpreter: &'e mut Interpreter,
+    timing: &'e mut Timing<'p>,
+    entries: &'e mut Entries,
+    function: u32,
+    plan: Plan,
+    known: HashMap<(u32, Pending), VersionId>,
+    slots: Vec<Rc<[Slot]>>,
+    instructions: usize,
+    /// Jumps to instructions that lie in one word and in two.
+    probes: [Slot; WAYS],
+}
+
+impl<'e, 'p> Planner<'e, 'p> {
+    /// Begins with a function, by its address, and the addresses at which it is entered.
+    ///
+    /// # Errors
+    ///
+    /// The processor does not even add.
+    pub fn new(
+        interpreter: &'e mut Interpreter,
+        timing: &'e mut Timing<'p>,
+        entries: &'e mut Entries,
+        function: u32,
+    ) -> Result<Self, Unsupported> {
+        let nothing = Instruction {
+            operation: Operation::AluImmediate(Alu::Add),
+            rd: Register::ZERO,
+            rs1: Register::ZERO,
+            rs2: Register::ZERO,
+            rs3: Register::ZERO,
+            immediate: 0,
+            length: Length::Four,
+        };
+        let processor = timing.processor();
+        let probe = |address| Slot::new(processor, &nothing, Address::new(address), None);
+        let probes = [probe(0)?, probe(2)?];
+        Ok(Self {
+            interpreter,
+            timing,
+            entries,
+            function,
+            plan: Plan::default(),
+            known: HashMap::new(),
+            slots: Vec::new(),
+            instructions: 0,
+            probes,
+        })
+    }
+
+    /// Plans all that is reached from the entries, and from the jumps to registers that were seen.
+    pub fn plan(mut self, targets: &BTreeSet<u32>) -> Plan {
+        self.enter(self.function);
+        for target in targets {
+            if let Some(version) = self.version(*target, Pending::default()) {
+                self.plan.targets.push((*target, version));
+            }
+        }
+        let mut next = 0;
+        let mut entered = 0;
+        loop {
+            // Blocks behind calls become entries while blocks are planned.
+            while let Some(address) = self.entries.addresses.get(entered).copied() {
+                let version = self.version(address, Pending::default());
+                self.plan.entries.push(version);
+                entered = entered.saturating_add(1);
+            }
+            if next >= self.plan.versions.len() {
+                break;
+            }
+            self.complete(VersionId(next));
+            next = next.saturating_add(1);
+        }
+        self.plan
+    }
+
+    fn enter(&mut self, address: u32) -> u32 {
+        self.entries.add(address)
+    }
+
+    fn counters(&mut self, count: usize) -> CounterId {
+        let first = CounterId(self.plan.counters);
+        self.plan.counters = self.plan.counters.saturating_add(count);
+        first
+    }
+
+    fn block(&mut self, address: u32) -> Option<(BlockId, Rc<[Slot]>)> {
+        let id = self.interpreter.block_at(address).ok()?;
+        let block = self.interpreter.counts().block(id)?;
+        Some((id, self.timing.slots(id, block).ok()?))
+    }
+
+    /// Returns the version of the block at an address. None: it is interpreted.
+    fn version(&mut self, address: u32, pending: Pending) -> Option<VersionId> {
+        let key = (address, pending);
+        if let Some(known) = self.known.get(&key) {
+            return Some(*known);
+        }
+        let (id, slots) = self.block(address)?;
+        let block = self.interpreter.counts().block(id)?.clone();
+        let first = block.instructions.first();
+        let has_room = self.instructions < MAX_INSTRUCTIONS;
+        if !has_room || !first.is_some_and(is_translated) {
+            return None;
+        }
+        self.instructions = self.instructions.saturating_add(block.instructions.len());
+        let counter = self.counters(WAYS);
+        let version = VersionId(self.plan.versions.len());
+        self.plan.versions.push(Version {
+            id,
+            block,
+            pending: key.1.clone(),
+            cycles: Vec::new(),
+            extras: Vec::new(),
+            leave: Leave::Interpret,
+            counter,
+        });
+        self.slots.push(slots);
+        self.known.insert(key, version);
+        Some(version)
+    }
+
+    /// Finds out what a block takes, and where it leads to.
+    fn complete(&mut self, id: VersionId) {
+        let Some((version, slots)) = self.plan.versions.get(id.0).zip(self.slots.get(id.0)) else {
+            return;
+        };
+        let (block, slots) = (version.block.clone(), Rc::clone(slots));
+        let mut pipeline = Pipeline::new(self.timing.processor());
+        // Long after the registers were there with which a program begins.
+        pipeline.advance(Cycles(u32::MAX.into()));
+        pipeline.restart(&version.pending);
+        let mut cycles: Vec<Cycles> = Vec::new();
+        let mut extras = Vec::new();
+        for (index, (instruction, slot)) in block.instructions.iter().zip(&*slots).enumerate() {
+            if !is_translated(instruction) {
+                break;
+            }
+            let issue = pipeline.issue(slot, slot.least_operands());
+            let duration = slot.duration();
+            match duration.varies {
+                // The interpreter divides by zero.
+                Variation::None | Variation::ZeroDivisor(_) => {}
+                // However long it takes, nothing else is awaited behind it.
+                _ if pipeline.pending().is_only(instruction.writes()) => extras.push(Extra {
+                    index,
+                    duration,
+                    counter: self.counters(1),
+                }),
+                _ => break,
+            }
+            if let Some(before) = cycles.last_mut() {
+                *before += issue.previous;
+            }
+            cycles.push(issue.own);
+        }
+        let leave = match cycles.len() == block.instructions.len() {
+            true => self.leave(&block, &pipeline),
+            false => {
+                if block.exit == Exit::Environment {
+                    self.enter(block.end);
+                }
+                Leave::Interpret
+            }
+        };
+        if let Some(version) = self.plan.versions.get_mut(id.0) {
+            version.cycles = cycles;
+            version.extras = extras;
+            version.leave = leave;
+        }
+    }
+
+    fn leave(&mut self, block: &Block, pipeline: &Pipeline<'_>) -> Leave {
+        match block.exit {
+            Exit::Next => Leave::Always(self.way(pipeline, block.end)),
+            Exit::Branch { target } => Leave::Branch {
+                next: self.way(pipeline, block.end),
+                taken: self.way(pipeline, target),
+            },
+            Exit::Jump { target, link } => match link {
+                Link::Return | Link::None => Leave::Always(self.way(pipeline, target)),
+                Link::Call => {
+                    let returns = self.returns(block.end);
+                    match self.arrival(pipeline, target) {
+                        Some((cycles, pending)) if pending.is_empty() => Leave::Call {
+                            cycles,
+                            passage: self.counters(Passage::COUNTERS),
+                            returns,
+                        },
+                        _ => Leave::Interpret,
+                    }
+                }
+            },
+            Exit::JumpRegister { link } => {
+                let Some(cycles) = self.unknown(pipeline) else {
+                    return Leave::Interpret;
+                };
+                match link {
+                    Link::Call => Leave::CallRegister {
+                        cycles,
+                        passages: self.counters(Passage::COUNTERS.saturating_mul(Passage::ROWS)),
+                        returns: self.returns(block.end),
+                    },
+                    Link::Return => Leave::Return { cycles },
+                    Link::None => Leave::Switch { cycles },
+                }
+            }
+            Exit::Environment => Leave::Interpret,
+        }
+    }
+
+    fn returns(&mut self, address: u32) -> Return {
+        let Some((id, _)) = self.block(address) else {
+            return Return {
+                entry: 0,
+                straddles: false,
+            };
+        };
+        let block = self.interpreter.counts().block(id);
+        Return {
+            straddles: block.is_some_and(|block| straddles(address, block)),
+            entry: self.enter(address),
+        }
+    }
+
+    fn way(&mut self, pipeline: &Pipeline<'_>, target: u32) -> Way {
+        let Some((cycles, pending)) = self.arrival(pipeline, target) else {
+            return Way::Interpret;
+        };
+        let function = self.interpreter.machine().functions.start(target);
+        let is_elsewhere = function.is_some_and(|function| function != self.function);
+        match (is_elsewhere, pending.is_empty()) {
+            (true, true) => Way::Function(self.counters(Passage::COUNTERS), cycles),
+            (true, false) => Way::Interpret,
+            (false, _) => match self.version(target, pending) {
+                Some(version) => Way::Block(version, cycles),
+                None => Way::Interpret,
+            },
+        }
+    }
+
+    /// What it takes to go on at a target, and what is awaited there. None: there is no code.
+    fn arrival(&mut self, pipeline: &Pipeline<'_>, target: u32) -> Option<(Cycles, Pending)> {
+        let (_, slots) = self.block(target)?;
+        let mut pipeline = pipeline.clone();
+        let cycles = pipeline.arrive_at(slots.first()?);
+        Some((cycles, pipeline.pending()))
+    }
+
+    /// What it takes to go on at an unknown target. None: something is awaited there.
+    fn unknown(&self, pipeline: &Pipeline<'_>) -> Option<ByAlignment> {
+        let cycles = self.probes.map(|probe| {
+            let mut pipeline = pipeline.clone();
+            let cycles = pipeline.arrive_at(&probe);
+            pipeline.pending().is_empty().then_some(cycles)
+        });
+        match cycles {
+            [Some(whole), Some(straddling)] => Some([whole, straddling]),
+            _ => None,
+        }
+    }
+}
+
+/// Returns true if there is a translation of an instruction.
+const fn is_translated(instruction: &Instruction) -> bool {
+    match instruction.operation {
+        Operation::Lui
+        | Operation::Auipc
+        | Operation::Jal
+        | Operation::Jalr
+        | Operation::Branch(_)
+        | Operation::AluImmediate(_)
+        | Operation::Alu(_)
+        | Operation::Multiply(_)
+        | Operation::Divide(_)
+        | Operation::Fence => true,
+        Operation::Load(width, _) | Operation::Store(width) => !matches!(width, Width::Double),
+        _ => false,
+    }
+}

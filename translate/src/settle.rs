@@ -1,0 +1,88 @@
+//! From counters to what they stand for: executions and cycles by calling context and block.
+
+use varid_machine::{ContextId, Counts, Timing};
+use varid_processor::Cycles;
+
+use crate::plan::{Plan, Version};
+
+/// Whether the instructions of counted blocks are part of the sum already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Instructions {
+    /// They are not.
+    Add,
+    /// They are.
+    Known,
+}
+
+/// Adds what the counters of a context say to the counts, and sets them to 0. Returns the cycles.
+pub fn settle(
+    plan: &Plan,
+    context: ContextId,
+    counters: &mut [u64],
+    counts: &mut Counts,
+    timing: &mut Timing<'_>,
+    instructions: Instructions,
+) -> Cycles {
+    let mut all = Cycles(0);
+    for version in &plan.versions {
+        all += settle_version(version, context, counters, counts, timing, instructions);
+    }
+    all
+}
+
+fn settle_version(
+    version: &Version,
+    context: ContextId,
+    counters: &mut [u64],
+    counts: &mut Counts,
+    timing: &mut Timing<'_>,
+    instructions: Instructions,
+) -> Cycles {
+    let mut take = |row: usize| {
+        counters
+            .get_mut(row)
+            .map(std::mem::take)
+            .unwrap_or_default()
+    };
+    let ways = [0, 1].map(|way| take(version.counter.plus(way).0));
+    let executions = ways.into_iter().fold(0_u64, u64::saturating_add);
+    let extras: Vec<u64> = version
+        .extras
+        .iter()
+        .map(|extra| take(extra.counter.0))
+        .collect();
+    if executions == 0 && extras.iter().all(|extra| *extra == 0) {
+        return Cycles(0);
+    }
+    let id = counts.cell_of(context, version.id);
+    let block = &version.block;
+    let is_branch = matches!(block.exit, varid_machine::Exit::Branch { .. });
+    if let Some(cell) = counts.cell_mut(id) {
+        let [_, taken] = ways;
+        cell.executions = cell.executions.saturating_add(executions);
+        cell.taken = cell.taken.saturating_add(if is_branch { taken } else { 0 });
+    }
+    if instructions == Instructions::Add {
+        let count = (block.instructions.len() as u64).saturating_mul(executions);
+        counts.instructions = counts.instructions.saturating_add(count);
+    }
+    let times = |cycles: Cycles, count: u64| Cycles(cycles.0.saturating_mul(count));
+    let mut all = Cycles(0);
+    let mut add = |index: usize, cycles: Cycles| {
+        if cycles != Cycles(0) {
+            timing.add(id, block, index, cycles);
+            all += cycles;
+        }
+    };
+    for (index, cycles) in version.cycles.iter().enumerate() {
+        add(index, times(*cycles, executions));
+    }
+    let last = block.instructions.len().saturating_sub(1);
+    for (cycles, count) in version.leave.cycles().into_iter().zip(ways) {
+        add(last, times(cycles, count));
+    }
+    for (extra, cycles) in version.extras.iter().zip(extras) {
+        add(extra.index, Cycles(cycles));
+    }
+    all
+}

@@ -1,0 +1,145 @@
+//! What translated code and this crate both read and write. Its layout is that of C.
+
+use std::mem::offset_of;
+
+use varid_machine::Call;
+
+/// The state of the program while translated code runs.
+#[derive(Debug)]
+#[repr(C)]
+pub struct State {
+    /// The integer registers. A function of translated code has them in the host's registers, and writes those that it has changed when it is
+    /// left.
+    pub registers: [u32; 32],
+    /// The host's address of the guest's address 0, if the region with the stack went on to there.
+    pub memory: u64,
+    /// The first address of memory to which stores need no check but for the limits.
+    pub store_start: u32,
+    /// By width (1, 2, 4 bytes): the limit of a store's place behind `store_start`, as `Range::limit` has it.
+    pub store_limits: [u32; 3],
+    /// The first row of the call stack, the first free one, and the one behind the last.
+    pub calls: *mut Call,
+    /// See `calls`.
+    pub calls_top: *mut Call,
+    /// See `calls`.
+    pub calls_end: *mut Call,
+    /// The rows of all contexts.
+    pub contexts: *mut ContextRow,
+    /// How many instructions may be executed.
+    pub left: u64,
+    /// Where the code was left: the context, and in its function the block and its instruction.
+    pub exit_context: u32,
+    /// See `exit_context`.
+    pub exit_version: u32,
+    /// See `exit_context`.
+    pub exit_instruction: u32,
+}
+
+impl State {
+    /// The offset of a register.
+    pub const fn register(number: usize) -> i32 {
+        // There are 32.
+        offset_of!(Self, registers).wrapping_add(number.wrapping_mul(4)) as i32
+    }
+
+    /// The offset of the limit of stores, by width.
+    pub const fn store_limit(width: usize) -> i32 {
+        offset_of!(Self, store_limits).wrapping_add(width.wrapping_mul(4)) as i32
+    }
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            registers: [0; 32],
+            memory: 0,
+            store_start: 0,
+            store_limits: [0; 3],
+            calls: std::ptr::null_mut(),
+            calls_top: std::ptr::null_mut(),
+            calls_end: std::ptr::null_mut(),
+            contexts: std::ptr::null_mut(),
+            left: 0,
+            exit_context: 0,
+            exit_version: 0,
+            exit_instruction: 0,
+        }
+    }
+}
+
+/// A calling context, by its id.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct ContextRow {
+    /// The code of the context's function.
+    pub code: u64,
+    /// The counters of the context, as many as the plan of its function has.
+    pub counters: *mut u64,
+    /// How often it was entered by translated code.
+    pub calls: u64,
+    /// Its own id.
+    pub id: u32,
+    /// Its size is a power of two.
+    pub unused: u32,
+}
+
+impl Default for ContextRow {
+    fn default() -> Self {
+        Self {
+            code: 0,
+            counters: std::ptr::null_mut(),
+            calls: 0,
+            id: 0,
+            unused: 0,
+        }
+    }
+}
+
+/// Where control goes from a block of a context to another context, among its counters.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub struct Passage {
+    /// The context.
+    pub context: u32,
+    /// The cell of the block that it is left by.
+    pub cell: u32,
+    /// The number of the entry of the code there. 0: the passage is not known yet.
+    pub entry: u32,
+    /// The address, for a jump to a register.
+    pub target: u32,
+    /// 1 if the instruction there lies in two words of memory, else 0.
+    pub straddles: u32,
+    /// Its size is that of three counters.
+    pub unused: u32,
+}
+
+impl Passage {
+    /// The counters whose room it takes.
+    pub const COUNTERS: usize = 3;
+    /// The rows of passages that a call to an address in a register has. Such calls may lead to many functions in turn.
+    pub const ROWS: usize = 1 << Self::ROW_BITS;
+    /// The number of bits of a row's number, which are the highest ones of the address multiplied by [`Self::SPREAD`].
+    pub const ROW_BITS: u32 = 7;
+    /// An odd number that spreads addresses: 2^32 divided by the golden ratio.
+    pub const SPREAD: u32 = 0x9e37_79b1;
+
+    /// The row of an address.
+    pub const fn row(target: u32) -> usize {
+        let bits = u32::BITS.saturating_sub(Self::ROW_BITS);
+        target.wrapping_mul(Self::SPREAD).wrapping_shr(bits) as usize
+    }
+
+    /// The numbers that are stored for it.
+    pub const fn to_counters(self) -> [u64; Self::COUNTERS] {
+        [
+            pair(self.context, self.cell),
+            pair(self.entry, self.target),
+            pair(self.straddles, self.unused),
+        ]
+    }
+}
+
+/// This machine has the lower half first.
+const fn pair(low: u32, high: u32) -> u64 {
+    low as u64 | (high as u64) << 32
+}
