@@ -12,7 +12,7 @@ TESTBED := $(TARGET)/testbed
 TIME ?= 60
 
 .DELETE_ON_ERROR:
-.PHONY: help deps test-deps build testbed demo demo-compiled fresh fresh-base art-compiler art-changed test-programs test test-long test-release board-image board-products board-trial board board-cost paper estimate-paper board-module-soak module cross dist install lint bench fuzz fmt docs clean
+.PHONY: help deps test-deps build testbed demo demo-compiled fresh fresh-base art-compiler art-changed test-programs test test-long test-release board-image board-products board-trial board board-cost paper estimate-paper estimate-study board-module-soak module cross dist install lint bench fuzz fmt docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 25
@@ -115,6 +115,10 @@ paper: test-deps build ## the paper's figures and tables, measured on that board
 # SMALL=1 shows that all of it runs, and measures little.
 estimate-paper: test-deps build ## what papers on estimates print, beside ours, half an hour of an idle machine: writes docs/estimates.md
 	scripts/estimate_paper.py $(RELEASE) docs/estimates.md $(if $(SMALL),small)
+
+estimate-study: programs ## estimates of RISC-V programs beside the processors' RTL and TotalProf's paper, some minutes: writes docs/processor-study.md
+	@scripts/deps.sh --long
+	scripts/processor_study.py $(RELEASE) $(TARGET)/rtl docs/processor-study.md
 
 board-module-soak: test-deps ## load and unload the kernel module 10,000 times on the board, under load; fuzz its device
 	tests/board/module-soak.sh

@@ -106,6 +106,7 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want chromium 'opens HTML reports'
         want verilator 'simulates the processors whose cycles are estimated'
         want gcc-riscv64-unknown-elf 'compiles programs for them'
+        want picolibc-riscv64-unknown-elf 'their C library'
         want qemu-user 'counts their instructions'
     fi
 else

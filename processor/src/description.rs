@@ -109,6 +109,7 @@ fn instructions(whole: &mut Section) -> Result<InstructionCosts> {
         misaligned,
         result_delays: by_class(whole, "result_delay")?,
         operands_early: by_class(whole, "operands_early")?,
+        jump_overlap: by_class(whole, "jump_overlap")?,
     })
 }
 

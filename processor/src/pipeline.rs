@@ -43,6 +43,10 @@ pub struct Pipeline<'p> {
     last: Option<Slot>,
     /// The cycles of the last two instructions, the last one first.
     own: [u64; 2],
+    /// How much of what a jump takes can pass while the last instruction is executed.
+    overlap: u64,
+    /// How much of what the last instruction takes, if it is a jump, has passed while the one before it was executed.
+    overlapped: u64,
     predictor: PredictorState,
     fetches: Option<Fetches>,
     data: Option<Data>,
@@ -122,6 +126,8 @@ impl<'p> Pipeline<'p> {
             ready: [0; REGISTERS],
             last: None,
             own: [1; 2],
+            overlap: 0,
+            overlapped: 0,
             predictor: PredictorState::new(processor.prediction.predictor),
             events: Events {
                 icache_misses: fetches.is_some().then_some(0),
@@ -159,6 +165,13 @@ impl<'p> Pipeline<'p> {
         {
             *ready = end.saturating_add(slot.result_delay.into());
         }
+        // A jump that waits for operands fetches its target only then.
+        self.overlapped = match begin == self.now {
+            true => self.overlap.saturating_sub(before),
+            false => 0,
+        };
+        let more = end.saturating_sub(begin).saturating_sub(1);
+        self.overlap = more.min(slot.jump_overlap.into());
         let own = end.saturating_sub(self.now);
         self.now = end;
         self.last = Some(*slot);
@@ -210,6 +223,11 @@ impl<'p> Pipeline<'p> {
             .cycles
             .saturating_add(straddling)
             .saturating_add(behind.into());
+        let overlapped = match last.transfer {
+            Some(Transfer::Jump | Transfer::JumpRegister) => self.overlapped,
+            Some(Transfer::Branch(_)) | None => 0,
+        };
+        let cycles = cycles.saturating_sub(overlapped);
         cycles.saturating_add(self.fetch(slot))
     }
 

@@ -41,6 +41,8 @@ pub struct InstructionCosts {
     pub result_delays: ByClass<u32>,
     /// How much earlier than others it needs its operands.
     pub operands_early: ByClass<u32>,
+    /// How much of what a jump takes directly behind it passes while it is still executed.
+    pub jump_overlap: ByClass<u32>,
     /// How much longer a load or store takes that crosses a boundary of four bytes.
     pub misaligned: u32,
 }

@@ -29,6 +29,8 @@ pub struct Slot {
     pub(crate) writes: Option<Register>,
     /// How much later the result can be read.
     pub(crate) result_delay: u32,
+    /// How much of what a jump takes directly behind it passes while it is executed.
+    pub(crate) jump_overlap: u32,
     /// Whether and how it may leave the sequence.
     pub(crate) transfer: Option<Transfer>,
     /// How it accesses memory.
@@ -147,6 +149,7 @@ impl Slot {
             operands_early: costs.operands_early.get(class).unwrap_or_default(),
             writes: instruction.writes(),
             result_delay: costs.result_delays.get(class).unwrap_or_default(),
+            jump_overlap: costs.jump_overlap.get(class).unwrap_or_default(),
             transfer: match class {
                 Class::Branch => Some(Transfer::Branch(instruction.immediate)),
                 Class::Jump | Class::FenceI => Some(Transfer::Jump),

@@ -34,7 +34,7 @@ compile() { # COMPILER LEVEL MACHINE SOURCE OBJECT [FLAG...]
 
 build() { # PROGRAM COMPILER LEVEL MACHINE
     local elf=$out/$1-$2-$3-$4.elf objects
-    if [ -e "$elf" ] && [ -z "$(find "$here" -maxdepth 2 -name '*.[chS]' -newer "$elf")" ]; then
+    if [ -e "$elf" ] && [ -z "$(find "$here"/{,programs/}*.[chS] -newer "$elf")" ]; then
         return
     fi
     objects=$(mktemp -d)

@@ -6,6 +6,7 @@ from bisect import bisect_right
 LOAD, STORE, BRANCH, OTHER = "load", "store", "branch", "other"
 FUNCTION = 2  # STT_FUNC
 EXECUTABLE = 1  # PF_X
+STACK_POINTER = 2
 
 
 class Program:
@@ -23,22 +24,20 @@ class Program:
             if kind == 1 and flags & EXECUTABLE:
                 self.code.append((address, self.bytes[offset : offset + length]))
         headers = [struct.unpack_from("<10I", self.bytes, sections + i * section_size) for i in range(section_count)]
-        self.functions = sorted(self._functions(headers))
-        self._starts = [start for start, _ in self.functions]
+        self.functions = alone(sorted(self._functions(headers)))
+        self._starts = [start for start, _, _ in self.functions]
 
     def _functions(self, headers):
-        """Start and name of each function, the first name of several."""
-        found = {}
+        """Start, end and name of each function that has a size."""
         for header in headers:
             if header[1] != 2:  # SHT_SYMTAB
                 continue
             names = headers[header[6]][4]
             for at in range(header[4], header[4] + header[5], 16):
-                name, value, _, info = struct.unpack_from("<IIIB", self.bytes, at)
-                if info & 15 == FUNCTION:
+                name, start, size, info = struct.unpack_from("<IIIB", self.bytes, at)
+                if info & 15 == FUNCTION and size > 0:
                     end = self.bytes.index(b"\0", names + name)
-                    found.setdefault(value, self.bytes[names + name : end].decode())
-        return found.items()
+                    yield start, start + size, self.bytes[names + name : end].decode()
 
     def instruction(self, address):
         """The bits of the instruction at an address; 32 of them even if it is compressed."""
@@ -61,7 +60,27 @@ class Program:
             (2, 6): STORE,  # c.swsp
         }.get((bits & 3, bits >> 13 & 7), OTHER)
 
+    def uses_stack(self, address):
+        """Whether an instruction that loads or stores has the stack pointer as its base."""
+        bits = self.instruction(address)
+        if bits & 3 == 3:
+            return bits >> 15 & 31 == STACK_POINTER
+        return bits & 3 == 2
+
     def function(self, address):
-        """The name of the last function that begins at an address or before it."""
+        """The name of the function at an address. None: there is none, or it shares code with another, or has two names."""
         index = bisect_right(self._starts, address)
-        return self.functions[index - 1][1] if index else f"{address:#x}"
+        _, end, name = self.functions[index - 1] if index else (0, 0, None)
+        return name if address < end else None
+
+
+def alone(functions):
+    """Those of sorted ranges that have no address in common with another."""
+    found = []
+    behind = 0
+    for this, following in zip(functions, [*functions[1:], None]):
+        start, end, _ = this
+        if start >= behind and (following is None or end <= following[0]):
+            found.append(this)
+        behind = max(behind, end)
+    return found

@@ -7,9 +7,9 @@ SIMULATORS is the folder that build.sh fills, NAME a line of configurations.tsv,
 executions of each instruction must be those that qemu-riscv32 counts; exit status 1 if they differ.
 
 A file has one line for each program: its SHA-256, its exit status, cycles from the entry's instruction to the exit's
-ecall, executed instructions (the ecall is one of them), loads, stores, conditional branches, those taken, cache misses
-(null without a cache), and the cycles of each function. A cycle belongs to the instruction that is in the processor's
-deciding stage (driver/profile.h).
+ecall, executed instructions (the ecall is one of them), loads, stores, those of them through the stack pointer,
+conditional branches, those taken, cache misses (null without a cache), and the cycles of each function, where it shares
+no code with another. A cycle belongs to the instruction that is in the processor's deciding stage (driver/profile.h).
 """
 
 import hashlib
@@ -29,6 +29,11 @@ def configurations():
     lines = CONFIGURATIONS.read_text().splitlines()
     rows = [line.split("\t") for line in lines if not line.startswith("#")]
     return {name: (core, options.split()) for name, core, _, options in rows}
+
+
+def executes(core, program):
+    """Whether a core executes a program, by its name: VexRiscv's configuration has no compressed instructions."""
+    return core != "vexriscv" or not program.endswith("c")
 
 
 def read_profile(path):
@@ -69,14 +74,16 @@ def differences(name, simulated, emulated):
 def summarize(program, totals, rows, status):
     """A program's line."""
     sums = {riscv.LOAD: 0, riscv.STORE: 0, riscv.BRANCH: 0, riscv.OTHER: 0}
-    taken = 0
+    taken = stack_accesses = 0
     functions = {}
     for address, (count, cycles, transfers) in rows.items():
         kind = program.kind(address)
         sums[kind] += count
         taken += transfers if kind == riscv.BRANCH else 0
-        function = program.function(address)
-        functions[function] = functions.get(function, 0) + cycles
+        if kind in (riscv.LOAD, riscv.STORE) and program.uses_stack(address):
+            stack_accesses += count
+        if function := program.function(address):
+            functions[function] = functions.get(function, 0) + cycles
     return {
         "sha256": hashlib.sha256(program.bytes).hexdigest(),
         "status": status,
@@ -84,6 +91,7 @@ def summarize(program, totals, rows, status):
         "instructions": sum(sums.values()),
         "loads": sums[riscv.LOAD],
         "stores": sums[riscv.STORE],
+        "stack_accesses": stack_accesses,
         "branches": sums[riscv.BRANCH],
         "taken": taken,
         "icache_misses": totals.get("icache_misses"),
@@ -112,8 +120,7 @@ def main():
             program = riscv.Program(path)
             emulated, status = executions(path, plugin.resolve(), folder)
             for name in names:
-                # This configuration of VexRiscv executes no compressed code.
-                if known[name][0] == "vexriscv" and path.stem.endswith("c"):
+                if not executes(known[name][0], path.stem):
                     continue
                 # What a core prints of the trap at the end is no error.
                 profile = folder / "profile"

@@ -8,7 +8,14 @@ use std::process::Command;
 use varid_tests::{printed, testbed};
 
 /// Counts that are never estimated.
-const COUNTS: [&str; 5] = ["instructions", "loads", "stores", "branches", "taken"];
+const COUNTS: [&str; 6] = [
+    "instructions",
+    "loads",
+    "stores",
+    "stack_accesses",
+    "branches",
+    "taken",
+];
 /// The cycles by which a processor without caches may be off: those of the exit, which the truth leaves out.
 const FEW: u64 = 10;
 
@@ -147,14 +154,15 @@ impl Estimate {
         report.arg("report").arg(&session);
         let report = json(report.args(["--by", "symbol", "--format", "json"]))?;
         let rows = report["rows"].as_array().context("no rows")?;
-        let row = |row: &Value| -> Option<(String, u64)> {
-            let name = row["symbol"].as_str()?.to_owned();
-            Some((name, row["measures"]["cycles"]["self"].as_u64()?))
-        };
-        Ok(Self {
-            summary,
-            functions: rows.iter().filter_map(row).collect(),
-        })
+        let mut functions = BTreeMap::new();
+        for row in rows {
+            let cycles = row["measures"]["cycles"]["self"].as_u64();
+            // Static functions may have the same name.
+            if let (Some(name), Some(cycles)) = (row["symbol"].as_str(), cycles) {
+                *functions.entry(name.to_owned()).or_default() += cycles;
+            }
+        }
+        Ok(Self { summary, functions })
     }
 }
 

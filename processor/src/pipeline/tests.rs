@@ -61,6 +61,25 @@ fn ibex_takes_what_its_manual_says() {
 }
 
 #[test]
+fn a_jump_s_target_is_fetched_while_a_division_before_it_is_executed() {
+    let cv32e40p = processor("cv32e40p", &[]);
+    // By zero: 35 cycles.
+    assert_eq!(cycles(&cv32e40p, &[(0, DIVIDE), (4, JUMP), (12, NOP)]), 37);
+    // The target's second half is fetched later.
+    let compressed = [(0, DIVIDE), (4, JUMP), (14, NOP)];
+    assert_eq!(cycles(&cv32e40p, &compressed), 38);
+    // Not if the division is not directly before it, or its result is where the jump leads to.
+    let apart = [(0, DIVIDE), (4, NOP), (8, JUMP), (16, NOP)];
+    assert_eq!(cycles(&cv32e40p, &apart), 39);
+    let dependent = [(0, DIVIDE), (4, JUMP_REGISTER), (12, NOP)];
+    assert_eq!(cycles(&cv32e40p, &dependent), 39);
+    // A branch is decided in the next stage.
+    assert_eq!(cycles(&cv32e40p, &[(0, DIVIDE), (4, FORTH), (12, NOP)]), 39);
+    let ibex = processor("ibex", &[]);
+    assert_eq!(cycles(&ibex, &[(0, DIVIDE), (4, JUMP), (12, NOP)]), 5);
+}
+
+#[test]
 fn a_loaded_value_is_waited_for_only_if_it_is_read_at_once() {
     let ibex = processor("ibex", &["writeback_stage=true"]);
     assert_eq!(cycles(&ibex, &[(0, LOAD), (4, NOP)]), 2);

@@ -1,14 +1,13 @@
 // bzip2 packs and unpacks a text.
+#include "heap.h"
 #include "text.h"
 
 #include <bzlib.h>
 #include <string.h>
 
-enum { SIZE = 12000 };
+enum { SIZE = 1500 };
 
 static char text[SIZE], packed[2 * SIZE], unpacked[SIZE];
-static char heap[4 << 20];
-static size_t used;
 
 void bz_internal_error(int error)
 {
@@ -19,11 +18,10 @@ void bz_internal_error(int error)
 static void *allocate(void *opaque, int count, int size)
 {
     (void)opaque;
-    void *memory = heap + used;
-    used += ((size_t)count * (size_t)size + 15) / 16 * 16;
-    return used <= sizeof heap ? memory : NULL;
+    return heap_take((size_t)count * (size_t)size);
 }
 
+// Memory is not used again.
 static void release(void *opaque, void *memory)
 {
     (void)opaque;

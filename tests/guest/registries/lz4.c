@@ -4,7 +4,7 @@
 #include <lz4.h>
 #include <string.h>
 
-enum { SIZE = 30000 };
+enum { SIZE = 12000 };
 
 static char text[SIZE], packed[2 * SIZE], unpacked[SIZE];
 
