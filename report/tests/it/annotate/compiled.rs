@@ -2,6 +2,7 @@
 
 use super::java::{BRANCHES, CLASS, branches};
 use super::*;
+use crate::views::schema::valid;
 use varid_model::Machine;
 use varid_recording::RecordedCode;
 
