@@ -15,6 +15,7 @@ use super::methods::{
     Precision,
 };
 use super::unwinding::{CodeFrames, FrameState, Prologue};
+use crate::seam::CodeChange;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
@@ -30,7 +31,7 @@ const MAX_BLOBS: usize = 1 << 24;
 /// The most addresses, and the most methods, that are looked up before a sample needs them.
 const MAX_EXPECTED: usize = 1 << 12;
 
-/// Turns without new code after which a VM is taken to have compiled what it executes.
+/// Turns without a change after which a VM is taken to go on without it: one to three seconds.
 const QUIET_TURNS: u32 = 200;
 
 /// The code that was seen.
@@ -47,7 +48,9 @@ pub(super) struct KnownCode {
     /// Their size in bytes.
     size: usize,
     /// How many turns have ended since new code, or a new method, was seen.
-    quiet_turns: u32,
+    turns_without_new: u32,
+    /// How many turns have ended since compiled code was found in the place of other compiled code.
+    turns_without_replaced: u32,
 }
 
 /// What holds for the samples of a turn.
@@ -98,20 +101,28 @@ impl KnownCode {
             expected: Expected::default(),
             blobs: Blobs::new(),
             size: 0,
-            quiet_turns: 0,
+            turns_without_new: 0,
+            turns_without_replaced: 0,
         }
     }
 
-    /// Returns true if code or methods were seen lately that were not known.
-    pub(super) fn has_new_code(&self) -> bool {
-        self.quiet_turns < QUIET_TURNS
+    /// How the VM has changed what it executes in the last turns. A VM that is new has changed all of it.
+    pub(super) fn change(&self) -> CodeChange {
+        if self.java.unloads_classes() || self.turns_without_replaced < QUIET_TURNS {
+            CodeChange::Replaced
+        } else if self.turns_without_new < QUIET_TURNS {
+            CodeChange::Added
+        } else {
+            CodeChange::None
+        }
     }
 
     /// Ends a turn: what is known may be another's at the next samples.
     pub(super) fn end_turn(&mut self) {
         self.turn = Turn::default();
         self.expected = Expected::default();
-        self.quiet_turns = self.quiet_turns.saturating_add(1);
+        self.turns_without_new = self.turns_without_new.saturating_add(1);
+        self.turns_without_replaced = self.turns_without_replaced.saturating_add(1);
     }
 
     /// Notes that a sample of this turn may refer to what a word leads to: code that it returns to, or a method that it interprets.
@@ -287,7 +298,7 @@ impl KnownCode {
         if blobs.is_empty() {
             return;
         }
-        self.quiet_turns = 0;
+        self.turns_without_new = 0;
         let keys: Vec<_> = blobs.iter().filter_map(CodeBlob::key).collect();
         let (known, keys): (Vec<_>, Vec<_>) = keys
             .into_iter()
@@ -326,6 +337,9 @@ impl KnownCode {
 
     fn insert(&mut self, blob: CodeBlob, code: Box<[u8]>, found: &Range<MonotonicNs>) {
         let replaced = remove_overlapping(&mut self.blobs, &blob.memory);
+        if replaced.iter().any(|blob| blob.key().is_some()) {
+            self.turns_without_replaced = 0;
+        }
         let sizes = replaced.iter().map(|blob| blob.size());
         self.size = self.size.saturating_sub(sizes.sum());
         let start = blob.memory.start;
@@ -393,7 +407,7 @@ impl KnownCode {
     ) -> Result<FoundMethod, MethodError> {
         if !self.turn.methods.contains_key(&pointer) {
             if !self.java.has_method(pointer) {
-                self.quiet_turns = 0;
+                self.turns_without_new = 0;
             }
             self.expected.methods.insert(pointer);
             self.look_up(memory);

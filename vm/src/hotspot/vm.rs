@@ -453,12 +453,8 @@ impl VmCompiler for HotSpotVm {
         self.jvm.code_heap_at(address).is_some()
     }
 
-    /// Code is freed late after it was executed. But the process may end before new code is read.
     fn change(&self) -> CodeChange {
-        match self.code.borrow().has_new_code() {
-            true => CodeChange::Replaced,
-            false => CodeChange::Added,
-        }
+        self.code.borrow().change()
     }
 
     fn may_be_in(&self, _path: &Path) -> bool {

@@ -193,7 +193,7 @@ pub struct WalkedCompiledFrame {
 /// How a VM's compiler changes its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeChange {
-    /// It does not, or that is not known.
+    /// It does not at present, or that is not known.
     None,
     /// It adds code.
     Added,

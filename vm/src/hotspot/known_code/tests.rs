@@ -319,3 +319,40 @@ fn code_that_is_recorded_with_a_sample_is_never_taken_for_other_code() {
         assert_eq!(sampled(&mut known, next, &memory), SUCCESSOR);
     }
 }
+
+#[test]
+fn how_the_vm_changes_its_code_is_what_the_last_turns_have_shown() {
+    let (mut known, mut memory) = world(VERSIONS[0]);
+    let turns = |known: &mut KnownCode, memory: &ProcessMemory| {
+        for _ in 0..QUIET_TURNS {
+            assert!(compilation(known, now(), memory).is_ok());
+            known.end_turn();
+        }
+    };
+    assert_eq!(known.change(), CodeChange::Replaced);
+    turns(&mut known, &memory);
+    assert_eq!(known.change(), CodeChange::None);
+    assert!(known.at(adapter(&memory), now(), &memory).is_ok());
+    assert_eq!(known.change(), CodeChange::Added);
+    turns(&mut known, &memory);
+    memory.replace();
+    assert!(compilation(&mut known, now(), &memory).is_err());
+    assert_eq!(known.change(), CodeChange::Replaced);
+}
+
+#[test]
+fn a_vm_that_has_unloaded_a_class_is_taken_to_unload_more() {
+    let (mut known, mut memory) = world(VERSIONS[0]);
+    let method = outer(&memory);
+    for _ in 0..QUIET_TURNS {
+        assert!(known.method(method, now(), &memory).is_ok());
+        known.end_turn();
+    }
+    assert_eq!(known.change(), CodeChange::None);
+    memory.rename("org/example/App", "org/example/Old");
+    let _ = known.method(method, now(), &memory);
+    for _ in 0..QUIET_TURNS {
+        known.end_turn();
+    }
+    assert_eq!(known.change(), CodeChange::Replaced);
+}

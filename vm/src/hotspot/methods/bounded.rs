@@ -1,15 +1,15 @@
 //! Which values of a map that is bounded in bytes are kept? Those that were used last.
 
-use std::collections::HashMap;
 use std::hash::Hash;
+use varid_model::ById;
 
-/// A map of values that are recomputed when they are needed after they were dropped.
+/// A map of values that are recomputed when they are needed after they were dropped. Its keys are addresses and numbers of a VM.
 ///
 /// It has two generations. A value that is used is in the newer one. When that has half of the bytes, the older one is dropped.
 #[derive(Debug)]
 pub(in crate::hotspot) struct BoundedMap<K, V> {
-    newer: HashMap<K, Entry<V>>,
-    older: HashMap<K, Entry<V>>,
+    newer: ById<K, Entry<V>>,
+    older: ById<K, Entry<V>>,
     /// Bytes of the newer generation.
     bytes: usize,
     /// The most bytes of a generation.
@@ -29,8 +29,8 @@ impl<K: Eq + Hash + Clone, V: Clone> BoundedMap<K, V> {
     /// An empty map of values of at most `most` bytes in total.
     pub(in crate::hotspot) fn new(most: usize) -> Self {
         Self {
-            newer: HashMap::new(),
-            older: HashMap::new(),
+            newer: ById::default(),
+            older: ById::default(),
             bytes: 0,
             most: most / 2,
         }

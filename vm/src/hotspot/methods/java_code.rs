@@ -154,6 +154,11 @@ impl JavaCode {
         self.reused_after
     }
 
+    /// Returns true if a method was found in the place of another one: the VM unloads classes, perhaps all the time.
+    pub(in crate::hotspot) fn unloads_classes(&self) -> bool {
+        self.reused_after != REUSED_AFTER
+    }
+
     /// Finds the blob that has an address now.
     ///
     /// # Errors
