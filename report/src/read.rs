@@ -308,6 +308,7 @@ impl Builder {
             contexts: contexts.counters,
             counted_addresses: contexts.addresses,
             context_methods: contexts.methods,
+            context_roots: contexts.roots,
             samples,
             options,
         }
