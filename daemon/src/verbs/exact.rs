@@ -93,6 +93,9 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
         start,
     );
     let mut writer = SessionWriter::create(&folder, manifest)?;
+    if let Some(dex) = &dex {
+        dex.keep_files(&mut writer)?;
+    }
     let status = match &dex {
         Some(dex) => launch(&dex.command, dex.environment.clone())?,
         None => launch(&args.command, tool_options(&agent, &options)?)?,

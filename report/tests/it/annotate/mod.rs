@@ -2,6 +2,7 @@
 
 mod bytecode;
 mod contexts;
+mod counted_dex;
 mod hostile;
 mod java;
 mod native;
