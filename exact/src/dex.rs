@@ -14,7 +14,7 @@ use varid_exact_agent::{
     Options, art,
     record::{ClassRecord, Record},
 };
-use varid_instrument::{Counted, MethodNumber};
+use varid_instrument::{Counted, Intrinsics, MethodNumber};
 use varid_instrument_dex::{NotRewritten, RewrittenClass, RuntimeClass, rewrite};
 use varid_recording::{DEX_ZIP, SessionWriter};
 
@@ -158,10 +158,12 @@ impl DexProgram {
         if Path::new(program).file_name() != Some(OsStr::new(ARTVM)) {
             return Ok(None);
         }
-        let asks_for_more = options.within.is_some() || !options.include.is_empty();
+        let asks_for_more = options.within.is_some()
+            || !options.include.is_empty()
+            || options.intrinsics == Intrinsics::Expanded;
         if options.counted == Counted::Order || asks_for_more {
             return Err(Error::Option {
-                option: "--call-order, --within or --include",
+                option: "--call-order, --within, --include or --intrinsics expand",
                 reason: "they are for HotSpot only",
             });
         }

@@ -6,6 +6,7 @@
 
 mod counts;
 mod example;
+mod intrinsics;
 mod killed;
 mod programs;
 mod runs;
