@@ -10,8 +10,8 @@ use std::{
 };
 
 use varid_instrument::{
-    ClassPattern, Intrinsics, MethodNumber, NotRewritten, Plan, Rewritten, TreeAddress, node,
-    rewrite, runtime_class, thread_class,
+    ClassPattern, MethodNumber, NotRewritten, Plan, Rewritten, TreeAddress, node, rewrite,
+    runtime_class, thread_class,
 };
 use varid_jvmti::{FieldId, GlobalHandle, Handle, Jni, Jvmti, RawJni};
 
@@ -146,7 +146,7 @@ impl Agent {
             order: files.order,
             plan: Plan {
                 counted: options.counted,
-                intrinsics: Intrinsics::Leaves,
+                intrinsics: options.intrinsics,
                 start: None,
                 within: options.within.clone(),
             },

@@ -2,11 +2,15 @@
 
 use std::{fmt, num::ParseIntError, path::PathBuf};
 
-use varid_instrument::{ClassPattern, Counted, MethodPattern};
+use varid_instrument::{ClassPattern, Counted, Intrinsics, MethodPattern};
 
 /// The values of [`Options::class_files`].
 const CLASSES: &str = "classes";
 const NO_CLASSES: &str = "none";
+
+/// The values of [`Options::intrinsics`].
+const LEAVES: &str = "leaves";
+const EXPANDED: &str = "expanded";
 
 /// Stands for a comma in [`Options::within`].
 const COMMA: &str = "|";
@@ -17,10 +21,11 @@ const AND: &str = ":";
 ///
 /// ```
 /// use varid_exact_agent::Options;
-/// use varid_instrument::{ClassPattern, Counted, MethodPattern};
+/// use varid_instrument::{ClassPattern, Counted, Intrinsics, MethodPattern};
 ///
 /// let options = Options {
 ///     counted: Counted::Blocks,
+///     intrinsics: Intrinsics::Expanded,
 ///     bytes: 1 << 20,
 ///     class_files: true,
 ///     within: Some(MethodPattern::new("App.run(int,int)")),
@@ -33,6 +38,8 @@ const AND: &str = ":";
 pub struct Options {
     /// What is counted.
     pub counted: Counted,
+    /// What is done with methods that HotSpot's compilers replace.
+    pub intrinsics: Intrinsics,
     /// The size of the arena of nodes, in bytes.
     pub bytes: u64,
     /// Whether the tables have the class files. They do if blocks are counted.
@@ -48,24 +55,29 @@ pub struct Options {
 /// What is wrong with the agent's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionsError {
-    /// They are not six values, separated by commas.
+    /// They are not seven values, separated by commas.
     Shape,
     /// The first one is none of `calls`, `blocks` and `order`.
     Counted,
-    /// The second one is not a number.
+    /// The second one is neither `leaves` nor `expanded`.
+    Intrinsics,
+    /// The third one is not a number.
     Bytes(ParseIntError),
-    /// The third one is neither `classes` nor `none`.
+    /// The fourth one is neither `classes` nor `none`.
     ClassFiles,
 }
 
 impl fmt::Display for OptionsError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shape => {
-                out.write_str("the options are not COUNTED,BYTES,CLASSES,WITHIN,INCLUDE,FOLDER")
-            }
+            Self::Shape => out.write_str(
+                "the options are not COUNTED,INTRINSICS,BYTES,CLASSES,WITHIN,INCLUDE,FOLDER",
+            ),
             Self::Counted => {
                 out.write_str("what is counted is none of 'calls', 'blocks' and 'order'")
+            }
+            Self::Intrinsics => {
+                out.write_str("what is done with intrinsics is neither 'leaves' nor 'expanded'")
             }
             Self::Bytes(error) => write!(out, "the size of the tree: {error}"),
             Self::ClassFiles => {
@@ -84,8 +96,17 @@ impl Options {
     ///
     /// They have another form.
     pub fn parse(text: &str) -> Result<Self, OptionsError> {
-        let parts: Vec<_> = text.splitn(6, ',').collect();
-        let [counted, bytes, class_files, within, include, folder] = parts[..] else {
+        let parts: Vec<_> = text.splitn(7, ',').collect();
+        let [
+            counted,
+            intrinsics,
+            bytes,
+            class_files,
+            within,
+            include,
+            folder,
+        ] = parts[..]
+        else {
             return Err(OptionsError::Shape);
         };
         Ok(Self {
@@ -94,6 +115,11 @@ impl Options {
                 "blocks" => Counted::Blocks,
                 "order" => Counted::Order,
                 _ => return Err(OptionsError::Counted),
+            },
+            intrinsics: match intrinsics {
+                LEAVES => Intrinsics::Leaves,
+                EXPANDED => Intrinsics::Expanded,
+                _ => return Err(OptionsError::Intrinsics),
             },
             bytes: bytes.parse().map_err(OptionsError::Bytes)?,
             class_files: match class_files {
@@ -119,6 +145,10 @@ impl fmt::Display for Options {
             Counted::Blocks => "blocks",
             Counted::Order => "order",
         };
+        let intrinsics = match self.intrinsics {
+            Intrinsics::Leaves => LEAVES,
+            Intrinsics::Expanded => EXPANDED,
+        };
         let class_files = match self.class_files {
             true => CLASSES,
             false => NO_CLASSES,
@@ -130,7 +160,7 @@ impl fmt::Display for Options {
         let include = include.join(AND);
         write!(
             out,
-            "{counted},{bytes},{class_files},{within},{include},{folder}"
+            "{counted},{intrinsics},{bytes},{class_files},{within},{include},{folder}"
         )
     }
 }
@@ -141,15 +171,14 @@ mod tests {
 
     #[test]
     fn a_wrong_option_is_named() {
-        assert_eq!(Options::parse("calls,1,none,,"), Err(OptionsError::Shape));
-        assert_eq!(Options::parse("all,1,none,,,/"), Err(OptionsError::Counted));
+        let error = |text: &str| Options::parse(text).unwrap_err();
+        assert_eq!(error("calls,leaves,1,none,,"), OptionsError::Shape);
+        assert_eq!(error("all,leaves,1,none,,,/"), OptionsError::Counted);
+        assert_eq!(error("calls,none,1,none,,,/"), OptionsError::Intrinsics);
         assert!(matches!(
-            Options::parse("calls,x,none,,,/"),
-            Err(OptionsError::Bytes(_))
+            error("calls,leaves,x,none,,,/"),
+            OptionsError::Bytes(_)
         ));
-        assert_eq!(
-            Options::parse("calls,1,all,,,/"),
-            Err(OptionsError::ClassFiles)
-        );
+        assert_eq!(error("calls,leaves,1,all,,,/"), OptionsError::ClassFiles);
     }
 }

@@ -4,35 +4,23 @@
 //! lambdas or of several loaders, follow as `0x1040/org/example/App.class`, once for each method: the number is the method's offset in
 //! its file of the remap range.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fs::File,
-    io::{self, BufWriter, Write},
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
-};
+use std::collections::{HashMap, HashSet};
 
-use flate2::{Compression, write::DeflateEncoder};
-use rawzip::{CompressionMethod, ZipArchiveWriter};
 use sha1_smol::Sha1;
 use varid_recording::{CLASSES_JAR, SessionWriter};
 use varid_symbolizer::java::ClassName;
 
-use crate::{
-    error::{Error, Result},
-    tables::LoadedClass,
-};
+use crate::{error::Result, session_zip::SessionZip, tables::LoadedClass};
 
 /// The most bytes of class files before compression. The JDK and an application server have a tenth of it.
 const MAX_BYTES: usize = 512 << 20;
 /// The most entries: as many as the archive's reader takes.
 const MAX_ENTRIES: usize = (1 << 16) - 1;
 
-/// Writes the archive. It exists as soon as there is a class.
+/// Writes the archive.
 #[derive(Debug)]
 pub(crate) struct ClassArchive {
-    path: PathBuf,
-    archive: Option<ZipArchiveWriter<BufWriter<File>>>,
+    archive: SessionZip,
     /// The content of the class that has each readable name for itself.
     named: HashMap<String, [u8; 20]>,
     /// The methods whose class has been decided: their classes' readable names and their offsets.
@@ -45,10 +33,8 @@ pub(crate) struct ClassArchive {
 
 impl ClassArchive {
     pub(crate) fn new(writer: &SessionWriter) -> Self {
-        let name = Path::new(CLASSES_JAR).file_name().unwrap_or_default();
         Self {
-            path: writer.symbols_here().join(name),
-            archive: None,
+            archive: SessionZip::new(writer, CLASSES_JAR),
             named: HashMap::new(),
             methods: HashSet::new(),
             entries: 0,
@@ -79,48 +65,12 @@ impl ClassArchive {
         self.named.entry(name).or_insert(content);
         self.bytes = bytes;
         self.entries = self.entries.saturating_add(1);
-        self.write(&entry, &class.bytes)
-    }
-
-    fn write(&mut self, entry: &str, bytes: &[u8]) -> Result<()> {
-        let archive = match &mut self.archive {
-            Some(archive) => archive,
-            new @ None => {
-                let mut options = File::options();
-                let options = options.write(true).create_new(true).mode(0o600);
-                let file = options.open(&self.path);
-                let file = file.map_err(Error::io("create", &self.path))?;
-                new.insert(ZipArchiveWriter::new(BufWriter::new(file)))
-            }
-        };
-        deflate(archive, entry, bytes).map_err(Error::io("write", &self.path))
+        self.archive.add(&entry, &class.bytes)
     }
 
     /// Completes the archive. Returns the number of class files that it has no room for.
     pub(crate) fn finish(self) -> Result<u64> {
-        if let Some(archive) = self.archive {
-            archive
-                .finish()
-                .map_err(io::Error::other)
-                .and_then(|mut file| file.flush())
-                .map_err(Error::io("write", &self.path))?;
-        }
+        self.archive.finish()?;
         Ok(self.left_out)
     }
-}
-
-fn deflate(
-    archive: &mut ZipArchiveWriter<BufWriter<File>>,
-    entry: &str,
-    bytes: &[u8],
-) -> io::Result<()> {
-    let file = archive.new_file(entry);
-    let file = file.compression_method(CompressionMethod::DEFLATE);
-    let (mut entry, config) = file.start().map_err(io::Error::other)?;
-    let mut writer = config.wrap(DeflateEncoder::new(&mut entry, Compression::fast()));
-    writer.write_all(bytes)?;
-    let (encoder, output) = writer.finish().map_err(io::Error::other)?;
-    encoder.finish()?;
-    entry.finish(output).map_err(io::Error::other)?;
-    Ok(())
 }

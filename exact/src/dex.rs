@@ -14,10 +14,14 @@ use varid_exact_agent::{
     Options, art,
     record::{ClassRecord, Record},
 };
-use varid_instrument::{Counted, MethodNumber};
+use varid_instrument::{Counted, Intrinsics, MethodNumber};
 use varid_instrument_dex::{NotRewritten, RewrittenClass, RuntimeClass, rewrite};
+use varid_recording::{DEX_ZIP, SessionWriter};
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    session_zip::SessionZip,
+};
 
 /// The program that runs dex files.
 const ARTVM: &str = "artvm";
@@ -34,13 +38,20 @@ pub struct DexProgram {
     pub command: Vec<OsString>,
     /// The variable that the agent needs, with its value.
     pub environment: (&'static str, String),
+    /// The files as they were, if their instructions are counted.
+    originals: Vec<Vec<u8>>,
 }
+
+/// The most bytes of dex files that a session keeps. Apps have a tenth of it.
+const MAX_KEPT: usize = 512 << 20;
 
 /// Dex files that were rewritten together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RewrittenDex {
     /// The new files, in the order of the old ones. The first one has the class that the rewritten code calls.
     pub files: Vec<Vec<u8>>,
+    /// The old files.
+    pub originals: Vec<Vec<u8>>,
     /// The records that describe their classes: the file [`art::RECORDS`].
     pub records: Vec<u8>,
     /// The number of methods whose calls are counted.
@@ -55,6 +66,7 @@ pub struct RewrittenDex {
 pub fn rewrite_dex(paths: &[PathBuf], counted: Counted) -> Result<RewrittenDex> {
     let mut dex = RewrittenDex {
         files: Vec::new(),
+        originals: Vec::new(),
         records: Vec::new(),
         methods: 0,
     };
@@ -89,6 +101,7 @@ pub fn rewrite_dex(paths: &[PathBuf], counted: Counted) -> Result<RewrittenDex> 
             }
         }
         dex.files.push(new.bytes);
+        dex.originals.push(bytes);
     }
     for class in others.values().filter(|class| !own.contains(&class.name)) {
         dex.describe(class, true);
@@ -145,10 +158,12 @@ impl DexProgram {
         if Path::new(program).file_name() != Some(OsStr::new(ARTVM)) {
             return Ok(None);
         }
-        let asks_for_more = options.within.is_some() || !options.include.is_empty();
+        let asks_for_more = options.within.is_some()
+            || !options.include.is_empty()
+            || options.intrinsics == Intrinsics::Expanded;
         if options.counted == Counted::Order || asks_for_more {
             return Err(Error::Option {
-                option: "--call-order, --within or --include",
+                option: "--call-order, --within, --include or --intrinsics expand",
                 reason: "they are for HotSpot only",
             });
         }
@@ -176,7 +191,37 @@ impl DexProgram {
         Ok(Some(Self {
             command: command.collect(),
             environment: (art::OPTIONS, options.to_string()),
+            originals: match options.counted {
+                Counted::Calls => Vec::new(),
+                Counted::Blocks | Counted::Order => dex.originals,
+            },
         }))
+    }
+
+    /// Copies the dex files as they were into a session, so that the counted instructions can be shown.
+    ///
+    /// # Errors
+    ///
+    /// The archive cannot be written.
+    pub fn keep_files(&self, writer: &mut SessionWriter) -> Result<()> {
+        let sizes = self.originals.iter().map(Vec::len);
+        if sizes.fold(0, usize::saturating_add) > MAX_KEPT {
+            writer.manifest_mut().notes.push(
+                "the dex files had no room in the session: 'varid annotate' shows no instructions"
+                    .to_owned(),
+            );
+            return Ok(());
+        }
+        let mut archive = SessionZip::new(writer, DEX_ZIP);
+        for (number, bytes) in (1_usize..).zip(&self.originals) {
+            // As in an APK.
+            let name = match number {
+                1 => "classes.dex".to_owned(),
+                number => format!("classes{number}.dex"),
+            };
+            archive.add(&name, bytes)?;
+        }
+        archive.finish()
     }
 }
 

@@ -3,11 +3,17 @@
 use std::{env, path::Path};
 
 use varid_exact_agent::Options;
+use varid_instrument::Intrinsics;
 
 use crate::error::{Error, Result};
 
 /// The variable with options for each VM that a program starts, itself or by a script. The VM prints a line about it to standard error.
 const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+
+/// What a VM needs to execute the bytecode of all methods that are counted: no lines about methods without HotSpot's annotation, and no optimizations
+/// that remove calls of methods by their names. VMs without C2 do not know the last two.
+const WITHOUT_INTRINSICS: &str = "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-DisplayVMOutput \
+     -XX:-OptimizeStringConcat -XX:-EliminateAutoBox ";
 
 /// Returns the variable, with its value, by which the VMs of a program load an agent's library with options. Options that this process's
 /// environment has come first.
@@ -26,6 +32,9 @@ pub fn tool_options(agent: &Path, options: &Options) -> Result<(&'static str, St
     let mut all = env::var(TOOL_OPTIONS).unwrap_or_default();
     if !all.is_empty() {
         all.push(' ');
+    }
+    if options.intrinsics == Intrinsics::Expanded {
+        all.push_str(WITHOUT_INTRINSICS);
     }
     // A VM takes the quotes away, so that paths may have spaces.
     all.push_str(&format!("\"-agentpath:{}={options}\"", agent.display()));
@@ -58,6 +67,7 @@ mod tests {
         let value = |folder: &str| {
             let options = Options {
                 counted: Counted::Calls,
+                intrinsics: Intrinsics::Leaves,
                 bytes: 64,
                 class_files: false,
                 within: None,
@@ -68,7 +78,7 @@ mod tests {
         };
         let (_, options) = value("/c d").unwrap();
         assert!(
-            options.ends_with("\"-agentpath:/a b/agent.so=calls,64,none,,,/c d\""),
+            options.ends_with("\"-agentpath:/a b/agent.so=calls,leaves,64,none,,,/c d\""),
             "{options}"
         );
         assert!(value("/c\"d").is_err());

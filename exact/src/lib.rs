@@ -13,7 +13,7 @@
 //! | in which order did a VM's threads enter them | `order`, `call_order` |
 //! | how often did each instruction run, and each method that cannot count itself | `executions` |
 //! | which addresses do methods have in the session | `names` |
-//! | which class files does the session have | `class_archive` |
+//! | which class files does the session have, how is an archive in it written | `class_archive`, `session_zip` |
 //! | the class files of a run as a folder | `class_folder` |
 //! | the session | `session` |
 
@@ -31,6 +31,7 @@ mod launch;
 mod names;
 mod order;
 mod session;
+mod session_zip;
 mod tables;
 mod tree;
 mod vms;

@@ -41,6 +41,9 @@ impl Counted {
 pub enum Intrinsics {
     /// Each is a leaf: neither its own calls nor what it calls is recorded. The same counts come out interpreted and compiled.
     Leaves,
-    /// They are counted as other methods are. Exact only if the VM runs without intrinsics.
+    /// They are counted as other methods are, without the annotation: so the compilers compile their bytecode. Those that the VM needs as they are,
+    /// or for which its interpreter has machine code, too, are leaves.
+    ///
+    /// The VM has to run with `-XX:-OptimizeStringConcat` and `-XX:-EliminateAutoBox`: C2 also removes calls of some candidates by their names.
     Expanded,
 }

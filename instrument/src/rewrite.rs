@@ -1,7 +1,7 @@
 //! How is a class rewritten?
 
 use crate::class::{ClassFile, Code, Constants, Method, access, opcode};
-use crate::intrinsics::is_replaced;
+use crate::intrinsics::{ANNOTATIONS, Replacement, replacement, without_candidate};
 use crate::method;
 use crate::request::{Failed, NewCode, Request};
 use crate::runtime::CLASS;
@@ -91,21 +91,31 @@ fn rewrite_method(
         if method.access & access::NATIVE != 0 {
             table.body = Body::Native;
         }
-        write(method, None, to);
+        write(method, &Changes::default(), to);
         return Ok(table);
     };
     let code = match Code::read(attribute.data, &file.constants) {
         Ok(code) => code,
         Err(_) => {
             table.body = Body::Plain(Plain::Invalid);
-            write(method, None, to);
+            write(method, &Changes::default(), to);
             return Ok(table);
         }
     };
     table.code_length = u16::try_from(code.bytes.len()).unwrap_or(u16::MAX);
     table.lines = method::source_lines(&code);
-    let leaf =
-        plan.intrinsics == Intrinsics::Leaves && is_replaced(file.name, method, &file.constants);
+    let replacement = replacement(file.name, method, &file.constants);
+    let leaf = match replacement {
+        Replacement::None => false,
+        Replacement::ByCompilers => plan.intrinsics == Intrinsics::Leaves,
+        Replacement::ByVm => true,
+    };
+    let annotations = match method.attribute(ANNOTATIONS) {
+        Some(it) if !leaf && replacement == Replacement::ByCompilers => {
+            without_candidate(it.data, &file.constants)
+        }
+        _ => None,
+    };
     let request = Request {
         number,
         counted: (!leaf).then_some(plan.counted),
@@ -128,7 +138,11 @@ fn rewrite_method(
     match new_code {
         Ok(new_code) => {
             table.body = if leaf { Body::Leaf } else { Body::Counted };
-            write(method, new_code.as_ref(), to);
+            let changes = Changes {
+                code: new_code.as_ref().map(|code| code.attribute.as_slice()),
+                annotations: annotations.as_deref(),
+            };
+            write(method, &changes, to);
             if let Some(new_code) = new_code {
                 table.counters = crate::blocks::counters(&new_code.blocks);
                 table.sites = new_code.sites;
@@ -137,7 +151,7 @@ fn rewrite_method(
         }
         Err(Failed::Method(plain)) => {
             table.body = Body::Plain(plain);
-            write(method, None, to);
+            write(method, &Changes::default(), to);
         }
         Err(Failed::Class(error)) => return Err(error),
     }
@@ -169,8 +183,15 @@ fn names(start: &MethodReference, file: &ClassFile<'_>, table: &MethodTable) -> 
         && start.descriptor == table.descriptor
 }
 
-/// Appends a method, with its new code if it has some.
-fn write(method: &Method<'_>, new_code: Option<&NewCode>, to: &mut Vec<u8>) {
+/// The new contents of a method's attributes. None: they stay.
+#[derive(Debug, Clone, Copy, Default)]
+struct Changes<'m> {
+    code: Option<&'m [u8]>,
+    annotations: Option<&'m [u8]>,
+}
+
+/// Appends a method, with its changes.
+fn write(method: &Method<'_>, changes: &Changes<'_>, to: &mut Vec<u8>) {
     to.extend(method.access.to_be_bytes());
     to.extend(method.name_index.to_be_bytes());
     to.extend(method.descriptor_index.to_be_bytes());
@@ -180,10 +201,12 @@ fn write(method: &Method<'_>, new_code: Option<&NewCode>, to: &mut Vec<u8>) {
             .to_be_bytes(),
     );
     for attribute in &method.attributes {
-        let data = match new_code {
-            Some(new_code) if attribute.name == b"Code" => &new_code.attribute,
-            _ => attribute.data.rest(),
+        let changed = match attribute.name {
+            b"Code" => changes.code,
+            ANNOTATIONS => changes.annotations,
+            _ => None,
         };
+        let data = changed.unwrap_or(attribute.data.rest());
         to.extend(attribute.name_index.to_be_bytes());
         to.extend(u32::try_from(data.len()).unwrap_or(u32::MAX).to_be_bytes());
         to.extend(data);

@@ -165,5 +165,8 @@ pub const SYMBOLS: &str = "symbols";
 /// The path of the archive of class files, relative to the session folder: those of Java methods whose bytecodes were counted.
 pub const CLASSES_JAR: &str = "symbols/classes.jar";
 
+/// The path of the archive of dex files, relative to the session folder: those of methods whose instructions were counted.
+pub const DEX_ZIP: &str = "symbols/dex.zip";
+
 /// The path of the ELF file for the remap range, relative to the session folder.
 pub const REMAP_ELF: &str = "symbols/remap.elf";

@@ -3,6 +3,7 @@
 use varid_recording::{CounterId, NodeId};
 
 use crate::{
+    context_children::Children,
     fast_hash::FastMap,
     frames::{ImageId, ImageOffset},
     shares::Share,
@@ -180,39 +181,11 @@ impl ContextAddresses {
 
     /// Returns the roots to walk from, and the children of each node.
     fn links(&self) -> (Vec<Step>, Children) {
-        let none = vec![None; self.calls.len()];
-        let mut children = Children {
-            first: none.clone(),
-            next: none,
-        };
-        let mut roots = Vec::new();
-        for (call, node) in self.calls.iter().zip((0..).map(NodeId)) {
-            let head = call
-                .caller
-                .and_then(|caller| children.first.get_mut(caller.index()));
-            match (head, children.next.get_mut(node.index())) {
-                (Some(head), Some(next)) => *next = head.replace(node),
-                _ => roots.push(Step::Enter(node)),
-            }
-        }
-        (roots, children)
-    }
-}
-
-/// The children of nodes as linked lists, by [`NodeId`].
-#[derive(Debug)]
-struct Children {
-    first: Vec<Option<NodeId>>,
-    next: Vec<Option<NodeId>>,
-}
-
-impl Children {
-    fn first(&self, node: NodeId) -> Option<NodeId> {
-        self.first.get(node.index()).copied().flatten()
-    }
-
-    fn next(&self, node: NodeId) -> Option<NodeId> {
-        self.next.get(node.index()).copied().flatten()
+        let callers = self.calls.iter().map(|call| call.caller);
+        let nodes = (0..).map(NodeId).zip(callers.clone());
+        let roots = nodes.filter(|(_, caller)| caller.is_none());
+        let roots = roots.map(|(node, _)| Step::Enter(node)).collect();
+        (roots, Children::new(callers))
     }
 }
 

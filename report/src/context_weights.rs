@@ -14,7 +14,7 @@ use crate::{
     sampled_addresses,
     stack_table_builder::StackTableBuilder,
     stacks::StackId,
-    tasks::{TaskTracker, ThreadKey},
+    tasks::{TaskId, TaskTracker, ThreadKey},
     weights::{ProfileCounter, WeightTableBuilder},
 };
 
@@ -28,10 +28,19 @@ pub(crate) struct ContextWeights {
     added: Vec<Option<AddedNode>>,
     /// By [`MethodId`](varid_recording::MethodId): the frame of the method's first instruction, as of its first node.
     methods: Vec<Option<FrameId>>,
+    roots: Vec<ContextRoot>,
     /// The counted instructions, if [`Options::sampled_addresses`] is set.
     addresses: Option<ContextAddresses>,
     /// If set, all other processes are ignored.
     only: Option<Pid>,
+}
+
+/// A calling context that has no caller.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ContextRoot {
+    pub node: NodeId,
+    /// Its thread, or its process if the tree has all threads.
+    pub task: TaskId,
 }
 
 /// A node that has been added.
@@ -68,6 +77,8 @@ pub(crate) struct ReadContexts {
     pub addresses: Vec<CountedAddress>,
     /// By [`MethodId`](varid_recording::MethodId): the frame of the method's first instruction. None if nothing is known of its address, or if it has no selected node.
     pub methods: Vec<Option<FrameId>>,
+    /// The nodes that have no caller.
+    pub roots: Vec<ContextRoot>,
     /// Reasons for missing data.
     pub notes: Vec<String>,
 }
@@ -83,6 +94,7 @@ impl ContextWeights {
             pending: pending.into_iter().map(|(id, _)| id).collect(),
             added: vec![None; nodes.len()],
             methods: vec![None; contexts.methods().len()],
+            roots: Vec::new(),
             addresses: options.sampled_addresses.then(ContextAddresses::default),
             contexts,
             only: options.tasks.pid,
@@ -123,6 +135,9 @@ impl ContextWeights {
             }
             None => target.tasks.process_task(node.pid, node.time),
         };
+        if node.parent.is_none() {
+            self.roots.push(ContextRoot { node: id, task });
+        }
         for count in self.contexts.counts(id) {
             let place = match count.place {
                 Some(units) => first.after(CodeUnits::new(units), target),
@@ -170,6 +185,7 @@ impl ContextWeights {
             notes: incomplete.chain(damage).collect(),
             counters: self.contexts.counters().to_vec(),
             methods: self.methods,
+            roots: self.roots,
             addresses: self
                 .addresses
                 .map(ContextAddresses::finish)

@@ -41,7 +41,7 @@
 //! | how much does each stack weigh, in which counters | `weights` |
 //! | what are counters called, which of them does a view show | `measures` |
 //! | when was each sample taken | `samples` |
-//! | what is counted exactly of calling contexts, in which stacks and at which instructions | `context_weights`, `context_addresses` |
+//! | what is counted exactly of calling contexts, in which stacks and at which instructions, what has called what | `context_weights`, `context_addresses`, `context_children` |
 //! | how often did opcodes, call sites and methods run, how deep, in which contexts | `metrics` |
 //! | what does a JVM do beside executing its program | `activity` |
 //! | what has a session recorded so far, while it is recorded | `live` |
@@ -83,6 +83,7 @@ mod code_filter;
 mod columns;
 mod compiled_samples;
 mod context_addresses;
+mod context_children;
 mod context_weights;
 mod diff;
 mod error;

@@ -8,6 +8,7 @@ use varid_recording::{ContextCounter, CounterId, EventDesc, Manifest, RecordedCo
 use crate::{
     compiled_samples::CompiledSamples,
     context_addresses::CountedAddress,
+    context_weights::ContextRoot,
     error::{Error, Result},
     frames::{FrameId, FrameTable},
     missing_files::MissingFile,
@@ -46,6 +47,8 @@ pub struct Profile {
     pub(crate) compiled_code: Vec<RecordedCode>,
     /// By [`MethodId`](varid_recording::MethodId): the frames of the methods of calling contexts. None if nothing is known of an address.
     pub(crate) context_methods: Vec<Option<FrameId>>,
+    /// The selected calling contexts that have no caller, by time.
+    pub(crate) context_roots: Vec<ContextRoot>,
     /// The individual samples, if [`Options::sample_table`] is set.
     pub samples: Option<SampleTable>,
     /// The events that [`Options::event`] selects. There is at least one.

@@ -335,6 +335,7 @@ impl Builder {
             counted_addresses: contexts.addresses,
             context_methods: contexts.methods,
             compiled_code: code.map_or_else(Vec::new, SessionCode::into_codes),
+            context_roots: contexts.roots,
             samples,
             options,
         }

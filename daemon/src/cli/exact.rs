@@ -1,8 +1,9 @@
 //! The arguments of `varid exact`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use varid_instrument::Intrinsics;
 
 /// `varid exact`.
 #[derive(Debug, Args)]
@@ -28,6 +29,9 @@ pub struct ExactArgs {
     /// hangs below the call of them [default: all classes].
     #[arg(long, value_name = "CLASSES", value_delimiter = ',', value_parser = parse_name)]
     pub include: Vec<String>,
+    /// What is counted of methods of the JDK that HotSpot's compilers replace by machine code, such as Math.max and Arrays.copyOf.
+    #[arg(long, value_enum, default_value_t = IntrinsicsArg::Leaf)]
+    pub intrinsics: IntrinsicsArg,
     /// Write the class files of all VMs into this folder, which must be empty, as they were loaded. Classes with the same name that several loaders
     /// have defined are in its folders 2, 3 and so on.
     #[arg(long, value_name = "DIR")]
@@ -36,6 +40,24 @@ pub struct ExactArgs {
     /// further contexts are counted as such only [default: 1G, or half of what is free].
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub nodes: Option<u64>,
+}
+
+/// What is counted of intrinsics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum IntrinsicsArg {
+    /// Nothing: neither their calls nor what they call.
+    Leaf,
+    /// The same as of other methods: the compilers compile their bytecode, so that programs run slower.
+    Expand,
+}
+
+impl From<IntrinsicsArg> for Intrinsics {
+    fn from(intrinsics: IntrinsicsArg) -> Self {
+        match intrinsics {
+            IntrinsicsArg::Leaf => Self::Leaves,
+            IntrinsicsArg::Expand => Self::Expanded,
+        }
+    }
 }
 
 /// Checks the name of a method. Behind it, the types of its parameters may stand.

@@ -134,19 +134,23 @@ impl SampleArgs {
         }
     }
 
-    /// Refuses to choose by what is known of samples where something else is shown.
-    pub fn check(&self, named: &[String], of_table: &[&str]) -> anyhow::Result<()> {
-        let chooses_samples = self.tid.is_some()
+    /// Returns true if samples are chosen by what is known of samples only.
+    pub fn choose_samples(&self) -> bool {
+        self.tid.is_some()
             || self.thread.is_some()
             || self.app.is_some()
             || self.time.is_some()
             || self.focus.is_some()
-            || self.ignore.is_some();
+            || self.ignore.is_some()
+    }
+
+    /// Refuses to choose by what is known of samples where something else is shown.
+    pub fn check(&self, named: &[String], of_table: &[&str]) -> anyhow::Result<()> {
         let named = named.iter().map(String::as_str);
         let exact = named
             .chain(of_table.iter().copied())
             .find(|name| !is_sampled(name));
-        match exact.filter(|_| chooses_samples) {
+        match exact.filter(|_| self.choose_samples()) {
             Some(exact) => anyhow::bail!(
                 "{exact} is counted for whole processes: choose by --pid, --layer and --symbol only"
             ),

@@ -2,7 +2,7 @@
 
 use super::launch::Held;
 use super::record;
-use crate::cli::ExactArgs;
+use crate::cli::{ExactArgs, IntrinsicsArg};
 use crate::{output, sessions};
 use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
@@ -71,6 +71,7 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
             (false, true) => Counted::Blocks,
             (false, false) => Counted::Calls,
         },
+        intrinsics: args.intrinsics.into(),
         bytes,
         within: args.within.as_deref().map(MethodPattern::new),
         include: args
@@ -93,6 +94,9 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
         start,
     );
     let mut writer = SessionWriter::create(&folder, manifest)?;
+    if let Some(dex) = &dex {
+        dex.keep_files(&mut writer)?;
+    }
     let status = match &dex {
         Some(dex) => launch(&dex.command, dex.environment.clone())?,
         None => launch(&args.command, tool_options(&agent, &options)?)?,
@@ -112,7 +116,7 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
     }
     let summary = write_session(&mut writer, vms, options.counted, start)?;
     let manifest = writer.manifest_mut();
-    manifest.notes.extend(restrictions(&args));
+    manifest.notes.extend(restrictions(&args, dex.is_some()));
     if let Some(within) = args.within.as_ref().filter(|_| summary.calls == 0) {
         tracing::warn!("no method {within} was called");
     } else if summary.calls == 0 && !args.include.is_empty() {
@@ -127,14 +131,22 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns what a reader of the session must know of what was not counted.
-fn restrictions(args: &ExactArgs) -> Vec<String> {
+fn restrictions(args: &ExactArgs, is_dex: bool) -> Vec<String> {
     let within = args.within.as_ref();
     let within = within.map(|method| format!("only what runs within calls of {method} is counted"));
     let include = (!args.include.is_empty()).then(|| {
         let classes = args.include.join(", ");
         format!("only the methods of {classes} are counted: other callees and callers are missing")
     });
-    within.into_iter().chain(include).collect()
+    let intrinsics = (!is_dex && args.intrinsics == IntrinsicsArg::Leaf).then(|| {
+        "methods that HotSpot's compilers replace, such as Math.max, count no calls: --intrinsics expand"
+            .to_owned()
+    });
+    within
+        .into_iter()
+        .chain(include)
+        .chain(intrinsics)
+        .collect()
 }
 
 /// Writes the class files of VMs. The session is made even if that fails.

@@ -1,11 +1,11 @@
 //! `varid export`: writes a session for other viewers.
 
-use crate::cli::selection::{self, FrameDetail};
+use crate::cli::selection::{self, FrameDetail, SampleArgs};
 use crate::cli::{self, ExportArgs};
 use crate::{output, output_file};
 use std::io::Write;
 use std::process::ExitCode;
-use varid_recording::SessionReader;
+use varid_recording::{Contexts, SessionReader};
 use varid_report::{
     Content, EventSummary, ExportFormat, ExportRequest, Need, Options, Profile, export,
 };
@@ -18,13 +18,21 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
         anyhow::bail!("this format is not text: name a file with -o FILE");
     }
     let session = SessionReader::open(&args.input.folder()?)?;
+    let contexts = match format.needs(Need::Contexts) {
+        true => Some(contexts(&session, &args.samples, format)?),
+        false => None,
+    };
     let profile = Profile::from_session(&session, &options(&args, format)?)?;
     args.samples.check(&args.measures.shown(&profile), &[])?;
     let event = profile.event(None)?;
     let has_all = format.needs(Need::AllEvents);
-    if args.event.is_none() && !has_all {
+    if args.event.is_none() && !has_all && contexts.is_none() {
         note_other_events(&profile, event);
     }
+    let number = match &contexts {
+        Some(contexts) => format!("{} contexts", contexts.nodes().len()),
+        None => format!("{} samples", profile.weight(event.event).samples()),
+    };
     for note in profile.recording.notes.iter().chain(&event.notes) {
         output::notice(&format!("note: {note}"));
     }
@@ -33,6 +41,7 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
         event: (!has_all).then_some(event.event),
         weigh: args.measures.percent_of(),
         measures: args.measures.measure,
+        contexts,
         sources: args.source_path,
     };
     let write = |out: &mut dyn Write| -> varid_report::Result<()> {
@@ -40,10 +49,25 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     };
     if let Some(size) = output_file::write(&args.output, &inputs, write)? {
         let (shown, size) = (args.output.display(), output::size(size));
-        let samples = profile.weight(event.event).samples();
-        output::notice(&format!("varid: {shown}: {size}, {samples} samples"));
+        output::notice(&format!("varid: {shown}: {size}, {number}"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the calling contexts of a session, of which whole trees are exported.
+fn contexts(
+    session: &SessionReader,
+    samples: &SampleArgs,
+    format: &ExportFormat,
+) -> anyhow::Result<Contexts> {
+    let has_parts = samples.layer.is_some() || samples.symbol.is_some();
+    if has_parts || samples.choose_samples() {
+        anyhow::bail!("{} has whole trees: choose by --pid only", format.name);
+    }
+    let contexts = session.contexts()?;
+    contexts.ok_or_else(|| {
+        anyhow::anyhow!("the session has no exact calling contexts: 'varid exact' counts them")
+    })
 }
 
 /// Returns the options for what the format needs.

@@ -39,8 +39,15 @@ pub enum Code {
     /// Unknown instructions.
     #[default]
     None,
-    /// Bytecode, and the path of the dex file.
-    Dex(Vec<CodeInstruction>, String),
+    /// Dex bytecode.
+    Dex {
+        /// Its instructions.
+        instructions: Vec<CodeInstruction>,
+        /// The path of the dex file.
+        file: String,
+        /// The addresses that a code unit of 16 bits has: 2 in a dex file, 1 in the remap range.
+        unit: u64,
+    },
     /// Java's bytecode, and the path of the class file.
     Jvm(Vec<CodeInstruction>, String),
     /// Machine code, the instruction set, and the path of the file.
@@ -52,7 +59,7 @@ impl Code {
     pub const fn kind(&self) -> Option<&'static str> {
         match self {
             Self::None => None,
-            Self::Dex(..) => Some(DEX),
+            Self::Dex { .. } => Some(DEX),
             Self::Jvm(..) => Some(JVM),
             Self::Machine(_, kind, _) => Some(kind),
         }
@@ -62,7 +69,7 @@ impl Code {
     pub fn instructions(&self) -> &[CodeInstruction] {
         match self {
             Self::None => &[],
-            Self::Dex(instructions, _)
+            Self::Dex { instructions, .. }
             | Self::Jvm(instructions, _)
             | Self::Machine(instructions, ..) => instructions,
         }
@@ -70,9 +77,12 @@ impl Code {
 
     /// Returns the position of an instruction as shown by disassemblers of its kind: the address or, for bytecode, the
     /// distance from the start, of dex in code units and of Java in bytes.
-    pub const fn place(&self, start: u64, address: u64) -> u64 {
+    pub fn place(&self, start: u64, address: u64) -> u64 {
         match self {
-            Self::Dex(..) => address.saturating_sub(start) / 2,
+            Self::Dex { unit, .. } => {
+                let addresses = address.saturating_sub(start);
+                addresses.checked_div(*unit).unwrap_or_default()
+            }
             Self::Jvm(..) => address.saturating_sub(start),
             Self::None | Self::Machine(..) => address,
         }
@@ -82,7 +92,7 @@ impl Code {
     pub fn into_file(self) -> Option<String> {
         match self {
             Self::None => None,
-            Self::Dex(_, file) | Self::Jvm(_, file) | Self::Machine(_, _, file) => Some(file),
+            Self::Dex { file, .. } | Self::Jvm(_, file) | Self::Machine(_, _, file) => Some(file),
         }
     }
 }
@@ -99,7 +109,7 @@ pub fn read(
         ImageKind::Dex => bytecode(of, range.clone(), profile, request),
         ImageKind::Elf => machine_code(&of.image, of.file, range.clone()),
         ImageKind::Remap => match of.image.java_method(range.start) {
-            Some(method) => java_bytecode(of, &method, &range, profile, request),
+            Some(method) => counted_bytecode(of, &method, &range, profile, request),
             None => Err(NATIVE.to_owned()),
         },
     };
@@ -110,8 +120,8 @@ pub fn read(
     let end = code.instructions().last().map_or(range.end, |last| {
         last.address.saturating_add(u64::from(last.len))
     });
-    // The addresses of a Java method are more than its bytecode has.
-    if end < range.end && !matches!(code, Code::Jvm(..)) {
+    // A method has more addresses in the remap range than its bytecode has.
+    if end < range.end && of.file.kind != ImageKind::Remap {
         notes.push(format!(
             "instructions from {end:#x} to {:#x} are not shown: they are broken, or too many",
             range.end
@@ -128,10 +138,45 @@ fn bytecode(
 ) -> Result<Code, String> {
     let (dex, place) = of.dex(profile, request).map_err(Clone::clone)?;
     let instructions = dex_instructions(dex, range)?;
-    Ok(Code::Dex(instructions, place.clone()))
+    Ok(Code::Dex {
+        instructions,
+        file: place.clone(),
+        unit: 2,
+    })
 }
 
-/// Returns the bytecode of a Java method, which has this range of addresses in a file of the remap range.
+/// Returns the bytecode of a method that has this range of addresses in a file of the remap range: that of a dex file, if the session has
+/// some, or of a class file.
+fn counted_bytecode(
+    of: &CodeFile,
+    method: &JavaMethod,
+    range: &Range<u64>,
+    profile: &Profile,
+    request: &AnnotateRequest,
+) -> Result<Code, String> {
+    let Some(files) = of.counted_dex(profile).map_err(Clone::clone)? else {
+        return java_bytecode(of, method, range, profile, request);
+    };
+    let found = files.find(method, range)?;
+    let (dex, code) = (found.dex, found.code.ok_or(NATIVE)?);
+    let mut address = range.start;
+    let instructions = dex.disassemble(&code).map_while(Result::ok).map(|found| {
+        let (start, len) = (address, found.units);
+        address = address.saturating_add(len.into());
+        CodeInstruction {
+            address: start,
+            len,
+            text: shown(found),
+        }
+    });
+    Ok(Code::Dex {
+        instructions: instructions.take(MOST).collect(),
+        file: found.place.to_owned(),
+        unit: 1,
+    })
+}
+
+/// Returns the bytecode of a Java method from its class file.
 fn java_bytecode(
     of: &CodeFile,
     method: &JavaMethod,

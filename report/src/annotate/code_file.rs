@@ -5,7 +5,9 @@ use std::{cell::OnceCell, path::Path};
 use varid_model::Layer;
 use varid_symbolizer::dex::DexFile;
 
-use super::{annotation::AnnotateRequest, class_files::ClassFiles, dex_files};
+use super::{
+    annotation::AnnotateRequest, class_files::ClassFiles, counted_dex::CountedDex, dex_files,
+};
 use crate::{
     error::Result,
     frames::ProfileSymbol,
@@ -20,6 +22,8 @@ pub struct CodeFile<'p> {
     pub file: &'p ImageFile,
     /// The original dex file of a substitute, found on first use.
     dex: OnceCell<Result<RecordedDex, String>>,
+    /// The dex files whose instructions were counted, opened on first use. None if the session has none.
+    counted_dex: OnceCell<Result<Option<CountedDex>, String>>,
     /// Where class files are, opened on first use.
     classes: OnceCell<Result<ClassFiles, String>>,
 }
@@ -56,6 +60,7 @@ impl<'p> CodeFile<'p> {
                 image,
                 file: &state.file,
                 dex: OnceCell::new(),
+                counted_dex: OnceCell::new(),
                 classes: OnceCell::new(),
             }),
             Err(why) => Err(format!(
@@ -63,6 +68,18 @@ impl<'p> CodeFile<'p> {
                 state.file.path.display()
             )),
         })
+    }
+
+    /// Opens the dex files that the session has of methods whose instructions were counted. None if it has none.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be read.
+    pub fn counted_dex(&self, profile: &Profile) -> Result<Option<&CountedDex>, &String> {
+        let opened = self
+            .counted_dex
+            .get_or_init(|| CountedDex::open(&profile.recording.session));
+        opened.as_ref().map(Option::as_ref)
     }
 
     /// Opens the folders and archives that may have class files.

@@ -6,7 +6,7 @@
 //! | which method is meant | `choose` |
 //! | what is one method's annotation made of | `annotator` |
 //! | which instructions does it have, and what do they read like | `code`, `instruction`, `machine` |
-//! | which file has them, where is the recorded dex file or class file | `code_file`, `dex_files`, `class_files` |
+//! | which file has them, where is the recorded dex file or class file | `code_file`, `dex_files`, `counted_dex`, `class_files` |
 //! | where are the sources, and what is in them | `sources`, `source_text` |
 //! | which mnemonics do the instructions of many methods have | `mnemonics` |
 //! | which class files have the methods of calling contexts | `java_methods` |
@@ -27,6 +27,7 @@ mod class_files;
 mod code;
 mod code_file;
 mod compiled;
+mod counted_dex;
 mod dex_files;
 mod instruction;
 mod java_methods;

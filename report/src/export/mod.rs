@@ -3,7 +3,7 @@
 //! | question | file |
 //! |---|---|
 //! | what do all of them write | `walk` |
-//! | how does one viewer read it | `folded`, `flamegraph`, `html`, `pprof`, `firefox`, `speedscope`, `json_lines`, `callgrind`, `dot`, `chrome`, `perfetto`, `otlp` |
+//! | how does one viewer read it | `folded`, `flamegraph`, `html`, `pprof`, `firefox`, `speedscope`, `json_lines`, `callgrind`, `dot`, `chrome`, `perfetto`, `otlp`, `xml` |
 //! | which number has what in a table of a format | `interner`, `strings` |
 //! | which colour has a layer | `palette` |
 //! | how is text, a list or a large message written | `markup`, `json`, `message_writer` |
@@ -27,11 +27,13 @@ mod pprof;
 mod speedscope;
 mod strings;
 mod walk;
+mod xml;
 
 use std::{io::Write, path::PathBuf};
 
 pub(crate) use html::write_head;
 pub(crate) use markup::escape;
+use varid_recording::Contexts;
 use walk::Walk;
 
 use crate::{
@@ -74,6 +76,8 @@ pub enum Need {
     /// Code of methods: [`Options::sampled_addresses`](crate::Options::sampled_addresses). It is optional: without it,
     /// the format is written without code.
     Code,
+    /// The session's calling contexts: [`ExportRequest::contexts`]. Without them, the format has an empty tree.
+    Contexts,
     /// All events of a session. Other formats have one event.
     AllEvents,
 }
@@ -112,6 +116,7 @@ static FORMATS: &[&ExportFormat] = &[
     &chrome::FORMAT,
     &perfetto::FORMAT,
     &otlp::FORMAT,
+    &xml::FORMAT,
 ];
 
 impl ExportFormat {
@@ -188,6 +193,8 @@ pub struct ExportRequest {
     pub measures: Vec<String>,
     /// The value of a stack for samples, in formats that have only one value.
     pub weigh: PercentOf,
+    /// The calling contexts of the profile's session, for formats that need them.
+    pub contexts: Option<Contexts>,
     /// Folders and archives with sources, for formats with code.
     pub sources: Vec<PathBuf>,
 }

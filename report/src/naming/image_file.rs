@@ -25,8 +25,8 @@ pub struct OpenImage<'p> {
     retracer: Option<Retracer>,
 }
 
-/// A recorded method of Java on HotSpot.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A recorded method of Java on HotSpot, or of dex code whose calls were counted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JavaMethod {
     /// Its class, such as `org.example.App`.
     pub class: String,
@@ -110,7 +110,7 @@ impl<'p> OpenImage<'p> {
         begins.then(|| symbol.name().into_owned())
     }
 
-    /// Returns the method of Java on HotSpot that starts at an address.
+    /// Returns the method of the remap range that starts at an address. None if it has no descriptor.
     pub fn java_method(&self, start: u64) -> Option<JavaMethod> {
         let descriptor = self.source.descriptor(start)?;
         let symbol = self.source.elf.symbols().lookup(start)?;

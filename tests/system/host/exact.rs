@@ -6,10 +6,12 @@
 
 mod counts;
 mod example;
+mod intrinsics;
 mod killed;
 mod programs;
 mod runs;
 mod steps;
+mod xml;
 
 use anyhow::{Context, Result, ensure};
 pub(crate) use counts::{Values, ensure_equal, names, read};
@@ -19,6 +21,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 use varid_tests::{Scale, compile_class, judge, printed, scale, testbed};
+pub(crate) use xml::ensure_xml;
 
 /// Checks that an annotation and metrics, which find the class file in the session, have so many calls of `product`.
 fn ensure_instructions(session: &Path, calls: u64) -> Result<()> {
@@ -108,6 +111,9 @@ fn calls_are_those_of_jvmti_interpreted_and_compiled() -> Result<()> {
                 .filter(|(context, _)| context.contains(".product(II)I"));
             ensure_instructions(&session, called.map(|(_, count)| count).sum())?;
             ensure_metrics(folder.path(), &session)?;
+            if scale() == Scale::Long {
+                ensure_xml(folder.path(), &session)?;
+            }
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use varid_model::{CodeUnits, MonotonicNs};
 use varid_recording::{
     ContextCount, ContextCounter, ContextMethod, ContextNode, ContextSite, ContextWriter,
-    CounterId, NodeId,
+    CounterId, NodeId, SessionReader,
 };
 use varid_report::{
     ExportFormat, ExportRequest, GroupBy, OutputFormat, Profile, ReportTable, View, export, render,
@@ -212,4 +212,31 @@ fn a_page_has_the_lines() {
         .iter()
         .find(|code| code["symbol"] == "org.example.corpus.Lines.steps");
     assert_eq!(of_steps.unwrap()["method"]["self"], 80, "{code:?}");
+}
+
+/// Exports the tree as XML.
+fn xml(fixture: &Fixture, measures: &[&str]) -> Result<String, String> {
+    let session = SessionReader::open(&fixture.session).unwrap();
+    let request = ExportRequest {
+        measures: measures.iter().map(|name| (*name).to_owned()).collect(),
+        contexts: session.contexts().unwrap(),
+        ..ExportRequest::default()
+    };
+    let format = ExportFormat::named("xml").unwrap();
+    let mut out = Vec::new();
+    export(&profile(fixture), &request, format, &mut out).map_err(|error| error.to_string())?;
+    Ok(String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn the_tree_in_xml_has_call_sites_and_the_values_of_places() {
+    let fixture = recording();
+    let all = xml(&fixture, &[]).unwrap();
+    insta::assert_snapshot!("xml", all);
+    assert_eq!(xml(&fixture, &["bytecodes"]).unwrap(), all);
+    let error = xml(&fixture, &["samples"]).unwrap_err();
+    assert_eq!(
+        error,
+        "this session has no measure 'samples': it has bytecodes"
+    );
 }

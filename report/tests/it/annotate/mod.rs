@@ -3,6 +3,7 @@
 mod bytecode;
 mod compiled;
 mod contexts;
+mod counted_dex;
 mod hostile;
 mod java;
 mod native;

@@ -101,7 +101,10 @@ fn every_format_has_it_or_names_those_that_do() {
         let mut out = Vec::new();
         let exported = export(&profile, &ExportRequest::default(), format, &mut out);
         match (format.name, exported) {
-            ("folded" | "flamegraph" | "html" | "pprof" | "callgrind" | "dot" | "otlp", done) => {
+            (
+                "folded" | "flamegraph" | "html" | "pprof" | "callgrind" | "dot" | "otlp" | "xml",
+                done,
+            ) => {
                 done.unwrap();
                 assert!(!out.is_empty(), "{}", format.name);
             }

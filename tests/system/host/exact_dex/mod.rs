@@ -11,10 +11,10 @@ use std::time::Duration;
 use varid_recording::{NodeId, SessionReader};
 use varid_tests::{App, Code, Release, Scale, judge, printed, scale, testbed};
 
-use super::exact::{Values, child_of, ensure_equal, names};
+use super::exact::{self, Values, child_of, ensure_equal, names};
 
 /// Counts a command with varid, which must print `expected`.
-fn exact(session: &Path, options: &[&str], command: &[String], expected: &str) -> Result<()> {
+fn count(session: &Path, options: &[&str], command: &[String], expected: &str) -> Result<()> {
     let mut varid = testbed()?.varid();
     varid.arg("exact").args(options).arg("-o").arg(session);
     let found = printed(varid.arg("--").args(command))?;
@@ -84,7 +84,7 @@ fn calls_are_those_of_the_method_trace_interpreted_and_compiled() -> Result<()> 
             let app = App::new(name, method, 1)?.in_release(*release);
             let app = app.executed_by(*code).with_context(what)?;
             let session = folder.path().join(format!("{number}.{run}"));
-            exact(&session, options, &app.arguments(), &output).with_context(what)?;
+            count(&session, options, &app.arguments(), &output).with_context(what)?;
             let found = read(&session, "calls", &prefix)?;
             ensure_equal(&found, &expected).with_context(what)?;
         }
@@ -130,6 +130,37 @@ fn counted(dex: &Path, options: &[&str], rounds: u32) -> Result<Vec<String>> {
     Ok(command.into_iter().map(str::to_owned).collect())
 }
 
+/// Checks an annotation and metrics, which find the dex file in the session: `leaf` is called twice, and throws once.
+fn ensure_instructions(session: &Path) -> Result<()> {
+    let json = |arguments: &[&str]| -> Result<serde_json::Value> {
+        let mut varid = testbed()?.varid();
+        varid.args(arguments).args(["--format", "json", "-i"]);
+        Ok(serde_json::from_str(&printed(varid.arg(session))?)?)
+    };
+    let annotation = json(&["annotate", "Main.leaf", "--measure", "bytecodes"])?;
+    let lines = annotation["files"].as_array().into_iter().flatten();
+    let lines = lines.flat_map(|file| file["lines"].as_array().into_iter().flatten());
+    let found = lines.flat_map(|line| line["instructions"].as_array().into_iter().flatten());
+    let found: Vec<_> = found
+        .map(|one| {
+            let text = one["text"].as_str().unwrap_or_default();
+            (text.split(' ').next(), one["self"].as_u64())
+        })
+        .collect();
+    let expected = [("add-int/lit8", 2), ("div-int", 2), ("return", 1)];
+    let expected = expected.map(|(name, count)| (Some(name), Some(count)));
+    ensure!(found == expected, "{annotation:#}");
+    let metrics = json(&["metrics"])?;
+    let opcodes = metrics["opcodes"].as_array().into_iter().flatten();
+    let executions: u64 = opcodes.filter_map(|row| row["executions"].as_u64()).sum();
+    let expected: u64 = COUNTED.iter().map(|(.., instructions)| instructions).sum();
+    ensure!(
+        executions == expected,
+        "{executions} of {expected}: {metrics:#}"
+    );
+    Ok(())
+}
+
 #[test]
 fn instructions_are_those_that_the_program_executes() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -142,7 +173,7 @@ fn instructions_are_those_that_the_program_executes() -> Result<()> {
     for code in modes {
         let command = counted(&dex, code, 8)?;
         let session = folder.path().join(format!("session{}", code.len()));
-        exact(&session, &["--bytecodes"], &command, "7\n")?;
+        count(&session, &["--bytecodes"], &command, "7\n")?;
         let prefix = COUNTED_PREFIX;
         for (counter, of) in [("calls", 1), ("bytecodes", 2)] {
             let mut found: BTreeMap<String, u64> = BTreeMap::new();
@@ -157,6 +188,8 @@ fn instructions_are_those_that_the_program_executes() -> Result<()> {
             });
             ensure!(found == BTreeMap::from(expected), "{counter}: {found:?}");
         }
+        ensure_instructions(&session)?;
+        exact::ensure_xml(folder.path(), &session)?;
     }
     Ok(())
 }
