@@ -1,11 +1,13 @@
 //! Disassembles machine code.
 //!
-//! x86 is decoded by iced-x86, ARM by yaxpeax-arm. Instructions that they cannot decode are shown as bytes: `.byte
-//! 0x06`, `.inst 0xeeb00a40`.
+//! x86 is decoded by iced-x86, ARM by yaxpeax-arm, RISC-V by varid-riscv. Instructions that they cannot decode are shown
+//! as bytes: `.byte 0x06`, `.inst 0xeeb00a40`.
 
 use std::fmt::Write;
 
 use iced_x86::{Decoder as X86Decoder, DecoderOptions, Formatter, IntelFormatter};
+use varid_model::Address;
+use varid_riscv::{Xlen, decode};
 use varid_symbolizer::elf::{CodeKind, InstructionSet, MachineCode};
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::{armv7, armv8::a64};
@@ -43,6 +45,12 @@ pub fn disassemble(code: &MachineCode, most: usize) -> (Vec<CodeInstruction>, &'
             CodeKind::Instructions(InstructionSet::T32) => {
                 arm(address, bytes, 4, one_t32, &mut found)
             }
+            CodeKind::Instructions(InstructionSet::Rv32) => {
+                riscv(address, bytes, Xlen::Rv32, &mut found)
+            }
+            CodeKind::Instructions(InstructionSet::Rv64) => {
+                riscv(address, bytes, Xlen::Rv64, &mut found)
+            }
         }
         address = end;
     }
@@ -57,6 +65,8 @@ const fn set_name(set: InstructionSet) -> &'static str {
         InstructionSet::A64 => "arm64",
         InstructionSet::A32 => "arm",
         InstructionSet::T32 => "thumb",
+        InstructionSet::Rv32 => "riscv32",
+        InstructionSet::Rv64 => "riscv64",
     }
 }
 
@@ -174,6 +184,26 @@ fn one_t32(bytes: &[u8]) -> (Option<String>, usize) {
     (found.ok().map(|found| found.to_string()), len)
 }
 
+fn riscv(start: u64, bytes: &[u8], xlen: Xlen, found: &mut Vec<CodeInstruction>) {
+    let mut address = start;
+    let mut rest = bytes;
+    while let Some(first) = rest.first() {
+        let (text, len) = match decode(rest, xlen) {
+            Ok(instruction) => {
+                let text = instruction.text(Address::new(address)).to_string();
+                (Some(text), instruction.length.bytes() as usize)
+            }
+            // The lowest bits say how long an instruction is.
+            Err(_) if first & 3 == 3 => (None, 4),
+            Err(_) => (None, 2),
+        };
+        let (own, others) = rest.split_at_checked(len).unwrap_or((rest, &[]));
+        let text = text.unwrap_or_else(|| word(own));
+        address = push(address, own.len(), text, found);
+        rest = others;
+    }
+}
+
 /// Converts conditions and hints to objdump's syntax.
 fn renamed(text: &str) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
@@ -284,6 +314,25 @@ mod tests {
                 (0x1006, 1, ".inst 0x70"),
             ])
         );
+        // beqz a0 over 8, c.lw, zeros and ones, which are no instructions, and a part of one.
+        assert_eq!(
+            texts(
+                InstructionSet::Rv32,
+                b"\x63\x04\x05\x00\x08\x41\x00\x00\xff\xff\xff\xff\x13"
+            ),
+            expected(&[
+                (0x1000, 4, "beqz a0, 0x1008"),
+                (0x1004, 2, "lw a0, 0(a0)"),
+                (0x1006, 2, ".inst 0x0000"),
+                (0x1008, 4, ".inst 0xffffffff"),
+                (0x100c, 1, ".inst 0x13"),
+            ])
+        );
+        // c.addiw, which is a jump in RV32.
+        assert_eq!(
+            texts(InstructionSet::Rv64, b"\x05\x25"),
+            expected(&[(0x1000, 2, "addw a0, a0, 1")])
+        );
     }
 
     proptest::proptest! {
@@ -295,6 +344,8 @@ mod tests {
                 InstructionSet::A64,
                 InstructionSet::A32,
                 InstructionSet::T32,
+                InstructionSet::Rv32,
+                InstructionSet::Rv64,
             ] {
                 let found = texts(set, &bytes);
                 let sizes: Vec<u32> = found.iter().map(|(_, len, _)| *len).collect();

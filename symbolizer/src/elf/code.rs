@@ -29,6 +29,10 @@ pub enum InstructionSet {
     A32,
     /// ARM's 32-bit instruction set with instructions of two or four bytes: Thumb.
     T32,
+    /// RISC-V with registers of 32 bits.
+    Rv32,
+    /// RISC-V with registers of 64 bits.
+    Rv64,
 }
 
 /// The kind of content in a part of a function's bytes.
@@ -57,7 +61,7 @@ impl MachineCode {
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the file cannot be read. [`Error::Elf`](crate::Error::Elf) if it is not a usable ELF file, has
-    /// another build-id than `build_id` (empty: any is accepted), has no instructions there, or its machine is neither x86 nor ARM.
+    /// another build-id than `build_id` (empty: any is accepted), has no instructions there, or its machine is neither x86 nor ARM nor RISC-V.
     pub fn read(
         path: &Path,
         entry: Option<&str>,
@@ -140,10 +144,13 @@ fn kinds(
     let default = match image.machine {
         elf::EM_X86_64 => return Ok(all(InstructionSet::X64)),
         elf::EM_386 => return Ok(all(InstructionSet::X86)),
+        elf::EM_RISCV if image.encoding().is_64 => return Ok(all(InstructionSet::Rv64)),
+        elf::EM_RISCV => return Ok(all(InstructionSet::Rv32)),
         elf::EM_AARCH64 => Some(InstructionSet::A64),
         elf::EM_ARM => None,
         other => {
-            let problem = format!("{other}: only the instructions of x86 and ARM are known");
+            let problem =
+                format!("{other}: only the instructions of x86, ARM and RISC-V are known");
             return Err(image.wrong("machine", problem));
         }
     };
