@@ -15,6 +15,9 @@ use varid_riscv::Image;
 
 use super::*;
 
+/// The programs are short.
+const HOT: u32 = 16;
+
 /// All that a program has written.
 #[derive(Debug, Clone, Default)]
 struct Output(Rc<RefCell<Vec<u8>>>);
@@ -73,7 +76,7 @@ fn execute(image: &Image, processor: &Processor, limit: u64, by: By) -> Executed
     let stop = match by {
         By::Interpreter => interpreter.run(&mut timing),
         By::Engine | By::EngineAsItCan => {
-            let mut engine = Engine::new(&mut interpreter, &mut timing).unwrap();
+            let mut engine = Engine::new(&mut interpreter, &mut timing, HOT).unwrap();
             let stop = engine.run();
             let units = engine
                 .functions
