@@ -15,6 +15,8 @@ use varid_riscv::Image;
 
 use super::*;
 
+mod random;
+
 /// The programs are short.
 const HOT: u32 = 16;
 
