@@ -1,5 +1,6 @@
 //! Makes machine code of plans, by Cranelift.
 
+mod accesses;
 mod function;
 mod instruction;
 mod registers;

@@ -31,6 +31,8 @@ pub struct Engine<'e, 'p> {
     emitter: Emitter,
     gate: Gate,
     target: Target,
+    /// How many blocks of a function are interpreted before it is translated.
+    hot: u32,
     functions: HashMap<u32, Function>,
     state: Box<State>,
     /// By context.
@@ -55,8 +57,12 @@ struct Left {
 }
 
 impl<'e, 'p> Engine<'e, 'p> {
-    /// Prepares translation. None: this machine does not permit it.
-    pub fn new(interpreter: &'e mut Interpreter, timing: &'e mut Timing<'p>) -> Option<Self> {
+    /// Prepares the translation of functions of which `hot` blocks were interpreted. None: this machine does not permit it.
+    pub fn new(
+        interpreter: &'e mut Interpreter,
+        timing: &'e mut Timing<'p>,
+        hot: u32,
+    ) -> Option<Self> {
         let machine = interpreter.machine_mut();
         let stack = machine.hart.get(Register::SP);
         let (start, bytes) = machine.memory.region_mut(stack)?;
@@ -74,6 +80,7 @@ impl<'e, 'p> Engine<'e, 'p> {
             emitter,
             gate,
             target,
+            hot,
             functions: HashMap::new(),
             state: Box::default(),
             rows: Vec::new(),
@@ -132,7 +139,7 @@ impl<'e, 'p> Engine<'e, 'p> {
         let known = function.unit.clone().zip(function.entries.number(start));
         let (unit, number) = match known {
             Some(known) => known,
-            None if function.is_due() => {
+            None if function.is_due(self.hot) => {
                 let number = function.entries.add(start);
                 (self.translate(address)?, number)
             }
@@ -224,7 +231,8 @@ impl<'e, 'p> Engine<'e, 'p> {
                 && row.code != 0
             {
                 let plan = &unit.plan;
-                cycles += settle(plan, context, counters, counts, self.timing, instructions);
+                let settled = settle(plan, context, counters, counts, self.timing, instructions);
+                cycles = cycles.plus(settled);
             }
         }
         self.timing.advance(cycles);
@@ -290,7 +298,7 @@ impl<'e, 'p> Engine<'e, 'p> {
         }
         let stores = region.outside(&guarded);
         state.store_start = stores.start;
-        state.store_limits = WIDTHS.map(|width| stores.limit(width, self.target.alignment));
+        state.store_limits = WIDTHS.map(|width| stores.limit(width, self.target.alignment).into());
         let calls = self.interpreter.calls_mut();
         self.gate
             .enter(state, &mut self.rows, calls, context, entry);
@@ -426,7 +434,7 @@ impl<'e, 'p> Engine<'e, 'p> {
         if next.context == context
             && function.targets.insert(start)
             && function.unit.is_some()
-            && function.is_due()
+            && function.is_due(self.hot)
         {
             self.translate(address);
         }
@@ -439,7 +447,7 @@ impl<'e, 'p> Engine<'e, 'p> {
         let Some(version) = left.unit.plan.versions.get(left.version.0) else {
             return Ok(());
         };
-        let Some(passage) = version.passage(start) else {
+        let Some(passages) = version.passages(start) else {
             return Ok(());
         };
         let address = self.interpreter.counts().contexts.function(next.context);
@@ -463,11 +471,8 @@ impl<'e, 'p> Engine<'e, 'p> {
             straddles: straddles.into(),
             unused: 0,
         };
-        let counters = self.counters.get_mut(from.0 as usize);
-        let counters = counters.and_then(|counters| counters.get_mut(passage.0..));
-        let rows = counters.into_iter().flatten();
-        for (row, number) in rows.zip(numbers.to_counters()) {
-            *row = number;
+        if let Some(counters) = self.counters.get_mut(from.0 as usize) {
+            numbers.write(counters, passages.map(|place| place.0));
         }
         Ok(())
     }

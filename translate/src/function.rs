@@ -7,8 +7,9 @@ use crate::{
     plan::{Entries, Plan, straddles},
 };
 
-/// A function is translated when so many of its blocks were interpreted.
-const HOT: u32 = 32;
+/// How many blocks of a function are interpreted before it is translated. That takes as long as some thousand executions of its blocks, so a
+/// program that is short is interpreted.
+pub const HOT: u32 = 1 << 12;
 /// A function is translated no more often than so.
 const MAX_TRANSLATIONS: u32 = 12;
 
@@ -36,11 +37,12 @@ pub struct Unit {
 }
 
 impl Function {
-    /// Counts a block that has no translation. Returns true if it is time to translate the function, perhaps once more.
-    pub fn is_due(&mut self) -> bool {
+    /// Counts a block that has no translation. Returns true if it is time to translate the function, perhaps once more: for the first time
+    /// after `hot` blocks.
+    pub fn is_due(&mut self, hot: u32) -> bool {
         self.interpreted = self.interpreted.saturating_add(1);
         // Each time, it must have been worth more.
-        let due = HOT.checked_shl(self.translations).unwrap_or(u32::MAX);
+        let due = hot.checked_shl(self.translations).unwrap_or(u32::MAX);
         let is_due = self.interpreted >= due && self.translations < MAX_TRANSLATIONS;
         if is_due {
             self.interpreted = 0;

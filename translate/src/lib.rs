@@ -45,7 +45,7 @@ use varid_machine::{Interpreter, Stop, Timing};
 pub fn run(interpreter: &mut Interpreter, timing: &mut Timing<'_>) -> Stop {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     if timing.processor().has_no_history()
-        && let Some(mut engine) = engine::Engine::new(interpreter, timing)
+        && let Some(mut engine) = engine::Engine::new(interpreter, timing, function::HOT)
     {
         return engine.run();
     }

@@ -78,7 +78,7 @@ impl Range {
     /// two that the width is: what is not aligned becomes large.
     pub const fn limit(self, width: Width, alignment: Alignment) -> u32 {
         match alignment {
-            Alignment::Natural => self.size.wrapping_div(width.bytes()),
+            Alignment::Natural => self.size.wrapping_shr(width.bytes().trailing_zeros()),
             Alignment::Any => match self.size.checked_sub(width.bytes()) {
                 Some(last) => last.saturating_add(1),
                 None => 0,

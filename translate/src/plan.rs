@@ -96,20 +96,21 @@ impl Version {
         self.cycles.len()
     }
 
-    /// Where it is noted to which context the block leads, if it goes on at this address.
-    pub fn passage(&self, next: u32) -> Option<CounterId> {
+    /// Where it may be noted to which context the block leads, if it goes on at this address: at one of two places.
+    pub fn passages(&self, next: u32) -> Option<[CounterId; 2]> {
         let way = match (&self.leave, self.block.exit) {
-            (Leave::Call { passage, .. }, _) => return Some(*passage),
+            (Leave::Call { passage, .. }, _) => return Some([*passage; 2]),
             (Leave::CallRegister { passages, .. }, _) => {
-                let rows = Passage::row(next).saturating_mul(Passage::COUNTERS);
-                return Some(passages.plus(rows));
+                let row = Passage::row(next);
+                let place = |row: usize| passages.plus(row.saturating_mul(Passage::COUNTERS));
+                return Some([place(row), place(row ^ 1)]);
             }
             (Leave::Branch { taken, .. }, Exit::Branch { target }) if target == next => taken,
             (Leave::Branch { next: way, .. } | Leave::Always(way), _) => way,
             _ => return None,
         };
         match way {
-            Way::Function(passage, _) => Some(*passage),
+            Way::Function(passage, _) => Some([*passage; 2]),
             _ => None,
         }
     }
@@ -377,7 +378,7 @@ impl<'e, 'p> Planner<'e, 'p> {
                 _ => break,
             }
             if let Some(before) = cycles.last_mut() {
-                *before += issue.previous;
+                *before = before.plus(issue.previous);
             }
             cycles.push(issue.own);
         }

@@ -25,7 +25,8 @@ pub fn settle(
 ) -> Cycles {
     let mut all = Cycles(0);
     for version in &plan.versions {
-        all += settle_version(version, context, counters, counts, timing, instructions);
+        let settled = settle_version(version, context, counters, counts, timing, instructions);
+        all = all.plus(settled);
     }
     all
 }
@@ -71,7 +72,7 @@ fn settle_version(
     let mut add = |index: usize, cycles: Cycles| {
         if cycles != Cycles(0) {
             timing.add(id, block, index, cycles);
-            all += cycles;
+            all = all.plus(cycles);
         }
     };
     for (index, cycles) in version.cycles.iter().enumerate() {

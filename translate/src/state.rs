@@ -16,7 +16,7 @@ pub struct State {
     /// The first address of memory to which stores need no check but for the limits.
     pub store_start: u32,
     /// By width (1, 2, 4 bytes): the limit of a store's place behind `store_start`, as `Range::limit` has it.
-    pub store_limits: [u32; 3],
+    pub store_limits: [u64; 3],
     /// The first row of the call stack, the first free one, and the one behind the last.
     pub calls: *mut Call,
     /// See `calls`.
@@ -44,7 +44,7 @@ impl State {
 
     /// The offset of the limit of stores, by width.
     pub const fn store_limit(width: usize) -> i32 {
-        offset_of!(Self, store_limits).wrapping_add(width.wrapping_mul(4)) as i32
+        offset_of!(Self, store_limits).wrapping_add(width.wrapping_mul(8)) as i32
     }
 }
 
@@ -119,18 +119,31 @@ impl Passage {
     /// The rows of passages that a call to an address in a register has. Such calls may lead to many functions in turn.
     pub const ROWS: usize = 1 << Self::ROW_BITS;
     /// The number of bits of a row's number, which are the highest ones of the address multiplied by [`Self::SPREAD`].
-    pub const ROW_BITS: u32 = 7;
+    pub const ROW_BITS: u32 = 8;
     /// An odd number that spreads addresses: 2^32 divided by the golden ratio.
     pub const SPREAD: u32 = 0x9e37_79b1;
 
-    /// The row of an address.
+    /// The first of the two rows in which an address may be. The other one differs in the lowest bit.
     pub const fn row(target: u32) -> usize {
         let bits = u32::BITS.saturating_sub(Self::ROW_BITS);
         target.wrapping_mul(Self::SPREAD).wrapping_shr(bits) as usize
     }
 
-    /// The numbers that are stored for it.
-    pub const fn to_counters(self) -> [u64; Self::COUNTERS] {
+    /// Writes it to the first of two places, unless another passage is there.
+    pub fn write(self, counters: &mut [u64], [first, second]: [usize; 2]) {
+        let known = counters.get(first.saturating_add(1)).copied();
+        let [context, entry, rest] = self.to_counters();
+        let (mask, other) = (u64::from(u32::MAX), known.unwrap_or_default());
+        // The lower half is the entry, the upper one the target.
+        let is_free = other & mask == 0 || other & !mask == entry & !mask;
+        let place = if is_free { first } else { second };
+        let rows = counters.get_mut(place..).into_iter().flatten();
+        for (row, number) in rows.zip([context, entry, rest]) {
+            *row = number;
+        }
+    }
+
+    const fn to_counters(self) -> [u64; Self::COUNTERS] {
         [
             pair(self.context, self.cell),
             pair(self.entry, self.target),

@@ -13,6 +13,7 @@ use varid_riscv::{Instruction, Register};
 
 use super::{
     Target,
+    accesses::spans,
     registers::{Registers, changed, used, written},
 };
 use crate::{
@@ -318,10 +319,12 @@ impl<'f> FunctionEmitter<'f> {
         let jump = jump.filter(|last| last.is_transfer() && version.leave != Leave::Interpret);
         let body = version.translated().saturating_sub(jump.is_some().into());
         let mut pc = version.block.start;
-        for (index, instruction) in version.block.instructions.iter().take(body).enumerate() {
+        let instructions = version.block.instructions.get(..body).unwrap_or_default();
+        let spans = spans(instructions, self.target.alignment);
+        for ((index, instruction), span) in instructions.iter().enumerate().zip(spans) {
             place.index = index;
             let extra = version.extras.iter().find(|extra| extra.index == index);
-            self.instruction(instruction, pc, place, extra);
+            self.instruction(instruction, pc, place, span, extra);
             place.changed = place.changed.with(written(instruction));
             pc = pc.wrapping_add(instruction.length.bytes() as u32);
         }
@@ -457,7 +460,7 @@ impl<'f> FunctionEmitter<'f> {
         let at = counter_offset(passage);
         let field = |offset: usize| at.wrapping_add(small(offset));
         let counters = match target {
-            Some(target) => self.row_of_target(target),
+            Some(target) => self.row_of_target(passage, target),
             None => self.values.counters,
         };
         let flags = counter();
@@ -503,16 +506,24 @@ impl<'f> FunctionEmitter<'f> {
         self.continue_in(end, row, entry);
     }
 
-    /// The counters from the row of a target on, if those of the first row are at their beginning.
-    fn row_of_target(&mut self, target: Value) -> Value {
+    /// Where the counters would begin if the passages began with the row of a target.
+    fn row_of_target(&mut self, passages: CounterId, target: Value) -> Value {
         let spread = self.constant(Passage::SPREAD);
         let spread = self.builder.ins().imul(target, spread);
         let bits = u32::BITS.saturating_sub(Passage::ROW_BITS);
         let row = self.builder.ins().ushr_imm(spread, i64::from(bits));
-        let row = self.builder.ins().uextend(types::I64, row);
-        let size = size_of::<Passage>() as i64;
-        let offset = self.builder.ins().imul_imm(row, size);
-        self.builder.ins().iadd(self.values.counters, offset)
+        let one = self.constant(1);
+        let other = self.builder.ins().bxor(row, one);
+        let [first, second] = [row, other].map(|row| {
+            let row = self.builder.ins().uextend(types::I64, row);
+            let size = size_of::<Passage>() as i64;
+            let offset = self.builder.ins().imul_imm(row, size);
+            self.builder.ins().iadd(self.values.counters, offset)
+        });
+        let known = counter_offset(passages).wrapping_add(small(offset_of!(Passage, target)));
+        let known = self.builder.ins().load(types::I32, counter(), first, known);
+        let is_first = self.builder.ins().icmp(IntCC::Equal, known, target);
+        self.builder.ins().select(is_first, first, second)
     }
 
     /// Counts an execution of a block whose way is 1 if the target lies in two words, else 0.

@@ -10,7 +10,10 @@ use varid_riscv::{
     Alu, Condition, Divide, Extension, Instruction, Multiply, Operation, Register, Width,
 };
 
-use super::function::{FunctionEmitter, Place, constant};
+use super::{
+    accesses::Span,
+    function::{FunctionEmitter, Place, constant},
+};
 use crate::{
     memory::{Alignment, log2},
     plan::Extra,
@@ -31,6 +34,7 @@ impl FunctionEmitter<'_> {
         instruction: &Instruction,
         pc: u32,
         place: Place,
+        span: Option<Span>,
         extra: Option<&Extra>,
     ) {
         let Instruction {
@@ -62,13 +66,19 @@ impl FunctionEmitter<'_> {
                 self.divide(divide, left, right, place)
             }
             Operation::Load(width, extension) => {
+                if let Some(span) = span {
+                    self.check_load(rs1, span, width, place);
+                }
                 let address = self.address(rs1, number);
-                self.load(address, width, extension, place)
+                self.load(address, width, extension)
             }
             Operation::Store(width) => {
+                if let Some(span) = span {
+                    self.check_store(rs1, span, width, place);
+                }
                 let address = self.address(rs1, number);
                 let value = self.get(rs2);
-                return self.store(address, width, value, place);
+                return self.store(address, width, value);
             }
             // The others are not planned, or do nothing.
             _ => return,
@@ -144,11 +154,7 @@ impl FunctionEmitter<'_> {
         }
     }
 
-    fn load(&mut self, address: Value, width: Width, extension: Extension, place: Place) -> Value {
-        let memory = self.target.memory;
-        let limit = memory.limit(width, self.target.alignment);
-        let (start, limit) = (self.constant(memory.start), self.constant(limit));
-        self.check_access(address, width, start, limit, place);
+    fn load(&mut self, address: Value, width: Width, extension: Extension) -> Value {
         let at = self.host_address(address);
         let ins = self.builder.ins();
         match (width, extension) {
@@ -160,11 +166,7 @@ impl FunctionEmitter<'_> {
         }
     }
 
-    fn store(&mut self, address: Value, width: Width, value: Value, place: Place) {
-        let start = self.load_constant(types::I32, offset_of!(State, store_start) as i32);
-        let limit = State::store_limit(log2(width).unwrap_or_default().into());
-        let limit = self.load_constant(types::I32, limit);
-        self.check_access(address, width, start, limit, place);
+    fn store(&mut self, address: Value, width: Width, value: Value) {
         let at = self.host_address(address);
         let ins = self.builder.ins();
         match width {
@@ -179,20 +181,43 @@ impl FunctionEmitter<'_> {
         self.builder.ins().load(kind, constant(), state, offset)
     }
 
-    /// Leaves an access to the interpreter unless it is within a range: see `Range::limit`.
-    fn check_access(
+    fn check_load(&mut self, base: Register, span: Span, width: Width, place: Place) {
+        let memory = self.target.memory;
+        let limit = memory.limit(width, self.target.alignment);
+        let start = self.constant(memory.start);
+        let limit = self.builder.ins().iconst(types::I64, i64::from(limit));
+        self.check_accesses(base, span, width, (start, limit), place);
+    }
+
+    fn check_store(&mut self, base: Register, span: Span, width: Width, place: Place) {
+        let start = self.load_constant(types::I32, offset_of!(State, store_start) as i32);
+        let limit = State::store_limit(log2(width).unwrap_or_default().into());
+        let limit = self.load_constant(types::I64, limit);
+        self.check_accesses(base, span, width, (start, limit), place);
+    }
+
+    /// Leaves accesses to the interpreter unless all are within a range, given by its start and by the limit of `Range::limit`.
+    fn check_accesses(
         &mut self,
-        address: Value,
+        base: Register,
+        span: Span,
         width: Width,
-        start: Value,
-        limit: Value,
+        (start, limit): (Value, Value),
         place: Place,
     ) {
-        let mut distance = self.builder.ins().isub(address, start);
+        let lowest = self.address(base, span.lowest.cast_unsigned());
+        let mut distance = self.builder.ins().isub(lowest, start);
+        let mut more = span.highest.abs_diff(span.lowest);
         if self.target.alignment == Alignment::Natural
             && let Some(bits) = log2(width).filter(|bits| *bits > 0)
         {
             distance = self.builder.ins().rotr_imm(distance, i64::from(bits));
+            more = more.wrapping_shr(bits.into());
+        }
+        // Wider, so that the sum does not wrap.
+        let mut distance = self.builder.ins().uextend(types::I64, distance);
+        if more > 0 {
+            distance = self.builder.ins().iadd_imm(distance, i64::from(more));
         }
         let within = IntCC::UnsignedLessThan;
         let is_within = self.builder.ins().icmp(within, distance, limit);

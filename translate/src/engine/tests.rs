@@ -15,6 +15,11 @@ use varid_riscv::Image;
 
 use super::*;
 
+mod random;
+
+/// The programs are short.
+const HOT: u32 = 16;
+
 /// All that a program has written.
 #[derive(Debug, Clone, Default)]
 struct Output(Rc<RefCell<Vec<u8>>>);
@@ -73,7 +78,7 @@ fn execute(image: &Image, processor: &Processor, limit: u64, by: By) -> Executed
     let stop = match by {
         By::Interpreter => interpreter.run(&mut timing),
         By::Engine | By::EngineAsItCan => {
-            let mut engine = Engine::new(&mut interpreter, &mut timing).unwrap();
+            let mut engine = Engine::new(&mut interpreter, &mut timing, HOT).unwrap();
             let stop = engine.run();
             let units = engine
                 .functions
