@@ -31,13 +31,13 @@ def main():
         pages += accuracy({compiler: runs.accuracy(tools, session) for compiler, session in counted.items()})
         pages += hit_and_miss({compiler: runs.assumed(tools, session) for compiler, session in counted.items()})
         pages += case_study(runs.case_study(tools, best, SIZES, BLOCKS))
-        pages += overhead(runs.overhead(tools, classes["javac"], effort))
+        pages += overhead(*runs.under_load(lambda: runs.overhead(tools, classes["javac"], effort)))
         vm = f"{runs.JDK}/java -Xint -cp {{classpath}} {{class}}"
-        table, fine = runs.calibrate(tools, vm, "nano", effort)
         _, coarse = runs.calibrate(tools, vm, "millis", effort)
-        pages += timing("HotSpot 17, -Xint", fine, coarse)
+        (table, fine), load = runs.under_load(lambda: runs.calibrate(tools, vm, "nano", effort))
+        pages += timing("HotSpot 17, -Xint", fine, coarse, load)
         session = tools.count("kernels", ["--bytecodes"], classes["javac"], "Kernels", 1)
-        pages += prediction(runs.predict(tools, table, session, classes["javac"], effort))
+        pages += prediction(*runs.under_load(lambda: runs.predict(tools, table, session, classes["javac"], effort)))
         document.write_text("\n".join(pages).rstrip() + "\n")
     print(f"estimate-paper: {document}")
 

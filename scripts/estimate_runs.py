@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 import statistics
 import subprocess
@@ -51,6 +52,31 @@ class Kernel(typing.NamedTuple):
     def error(self):
         """Of the estimate, as a part of what was measured."""
         return self.estimate / self.measured - 1
+
+
+class Load(typing.NamedTuple):
+    """The machine's load averages of a minute, before and after a measurement. The measurement itself is about 1 of them."""
+
+    before: float
+    after: float
+
+    def is_busy(self):
+        """Whether other programs took a part of the processors that the measurement can have noticed."""
+        return max(self) > 2.0
+
+
+def under_load(measure):
+    """Measures, and returns what was found and the load."""
+    before = os.getloadavg()[0]
+    found = measure()
+    return found, Load(before, os.getloadavg()[0])
+
+
+def machine():
+    """The processor's name, and how many there are."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0] if names else os.uname().machine}, {os.cpu_count()} processors"
 
 
 class Tools:
@@ -164,6 +190,12 @@ def agreement(printed):
     """r, slope and intercept of two clocks, and the number of instructions, of what `varid calibrate` has printed."""
     found = re.search(r"r = (\S+), slope (\S+), intercept (\S+) ns, (\d+)", printed)
     return tuple(map(float, found.groups())) if found else (math.nan,) * 4
+
+
+def residuals(printed):
+    """The largest residuals of the line of two clocks, as `varid calibrate` has printed them."""
+    found = re.search(r"^largest residuals +(.*)$", printed, re.MULTILINE)
+    return found[1] if found else "–"
 
 
 def part(printed, title):

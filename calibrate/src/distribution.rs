@@ -108,6 +108,12 @@ impl Agreement {
             keys: pairs.len(),
         })
     }
+
+    /// Returns by how much the line predicts more than a key's cost by the second clock, in nanoseconds.
+    #[must_use]
+    pub fn residual(&self, first: &Cost, second: &Cost) -> f64 {
+        self.intercept + self.slope * first.value - second.value
+    }
 }
 
 #[cfg(test)]
@@ -159,6 +165,8 @@ mod tests {
         assert!((agreement.r - 1.0).abs() < 1e-12);
         assert!((agreement.slope - 2.0).abs() < 1e-12);
         assert!((agreement.intercept - 0.5).abs() < 1e-12);
+        let residual = agreement.residual(&first.costs[0], &second.costs[1]);
+        assert!((residual - (2.5 - 4.5)).abs() < 1e-12);
         assert!(Agreement::new(&first, &second, &keys[..1]).is_none());
     }
 

@@ -14,7 +14,7 @@
 //! | how is a VM started, and asked | `vm_command`, `vm_process` |
 //! | when is what measured | `measure` |
 //! | what does one repetition take | `slopes`, `quantile` |
-//! | what does each instruction cost | `solve`, `least_squares` |
+//! | what does each instruction cost, alone and beside others | `solve`, `equations`, `least_squares` |
 //! | how are costs distributed, and how do two clocks agree | `distribution` |
 //! | what is printed, what is written | `summary`, `table` |
 //! | why did it fail | `error` |
@@ -33,6 +33,7 @@
 
 mod clock;
 mod distribution;
+mod equations;
 mod error;
 mod jvm;
 mod least_squares;
@@ -52,9 +53,9 @@ pub use distribution::{Agreement, Quartiles, clusters};
 pub use error::{Error, Result};
 pub use jvm::{Selection, java_program};
 pub use measure::{Setup, measure, write_program};
-pub use program::{MethodNumber, Program, ProgramFile, Run, Shape, Timer, Unseparated};
+pub use program::{MethodNumber, Program, ProgramFile, Run, Shape, Timer, UnitKind, Unseparated};
 pub use slopes::{Launch, Round, slope};
-pub use solve::{CONFIDENCE, Cost, Costs, Origin, solve};
+pub use solve::{CONFIDENCE, Cost, Costs, Origin, Solved, solve};
 pub use summary::Summary;
 pub use table::{Provenance, write_table};
 pub use tally::{CostKey, Tally};

@@ -27,6 +27,15 @@ pub enum Shape {
     Loop,
 }
 
+/// Which instructions are beside those of a unit?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnitKind {
+    /// Copies of a single one, with what these need.
+    Single,
+    /// Many others, as in programs.
+    Mixed,
+}
+
 /// A unit of code, timed by one clock at two numbers of repetitions. The difference is free of what reading the clock takes.
 #[derive(Debug, Clone)]
 pub struct Timer {
@@ -34,6 +43,8 @@ pub struct Timer {
     pub unit: String,
     /// The clock.
     pub clock: Clock,
+    /// What it is made of.
+    pub kind: UnitKind,
     /// How it is repeated.
     pub shape: Shape,
     /// What one repetition executes.

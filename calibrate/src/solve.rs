@@ -1,14 +1,13 @@
 //! What does each key cost, and how sure is that?
 
 use crate::clock::Clock;
-use crate::least_squares::NormalEquations;
-use crate::program::{Program, Unseparated};
+use crate::equations::{Equations, Solution};
+use crate::program::{Program, UnitKind, Unseparated};
 use crate::quantile::{median, quantile};
 use crate::slopes::Launch;
 use crate::tally::CostKey;
 use fastrand::Rng;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
-use std::collections::BTreeMap;
 
 /// How often the launches and rounds are drawn again.
 const REPLICATES: usize = 200;
@@ -45,7 +44,7 @@ pub enum Origin {
     Shared,
 }
 
-/// The costs by one clock.
+/// The costs of one kind of units by one clock.
 #[derive(Debug, Clone)]
 pub struct Costs {
     /// The clock.
@@ -67,8 +66,17 @@ impl Costs {
     }
 }
 
-/// The mean of launches of the median of rounds, for each equation. `chosen`: the launches with their rounds, which may occur more than once.
-fn times(launches: &[Launch], chosen: &[(usize, Vec<usize>)], timers: &[usize]) -> Vec<f64> {
+/// The costs by one clock.
+#[derive(Debug, Clone)]
+pub struct Solved {
+    /// What instructions cost alone, by units of a single one each.
+    pub alone: Costs,
+    /// What they cost beside others, by units of many, near what they cost alone. Without such units it is that.
+    pub in_programs: Costs,
+}
+
+/// The mean of launches of the median of rounds, for each timer. `chosen`: the launches with their rounds, which may occur more than once.
+fn times(launches: &[Launch], chosen: &[(usize, Vec<usize>)], timers: usize) -> Vec<f64> {
     let mut values = Vec::new();
     let mut of_launch = |timer: usize, launch: &Launch, rounds: &[usize]| {
         values.clear();
@@ -78,13 +86,12 @@ fn times(launches: &[Launch], chosen: &[(usize, Vec<usize>)], timers: &[usize]) 
         values.extend(times);
         median(&mut values)
     };
-    timers
-        .iter()
+    (0..timers)
         .map(|timer| {
             let mut sum = 0.0;
             for (launch, rounds) in chosen {
                 if let Some(launch) = launches.get(*launch) {
-                    sum += of_launch(*timer, launch, rounds);
+                    sum += of_launch(timer, launch, rounds);
                 }
             }
             #[allow(clippy::cast_precision_loss, reason = "a few launches")]
@@ -110,57 +117,23 @@ fn enlargement(launches: usize) -> f64 {
 }
 
 /// Solves for the costs of all keys by one clock. The same measurements have the same costs and intervals.
-pub fn solve(program: &Program, launches: &[Launch], clock: Clock) -> Costs {
+pub fn solve(program: &Program, launches: &[Launch], clock: Clock) -> Solved {
     let random = &mut Rng::with_seed(SEED);
-    let timers: Vec<usize> = program
-        .timers
-        .iter()
-        .enumerate()
-        .filter_map(|(at, timer)| (timer.clock == clock).then_some(at))
-        .collect();
-    let tallies = || {
-        timers
-            .iter()
-            .filter_map(|at| program.timers.get(*at))
-            .map(|it| &it.tally)
-    };
-    let mut keys: BTreeMap<CostKey, usize> = BTreeMap::new();
-    for (key, _) in tallies().flat_map(|tally| tally.iter()) {
-        if let Some(key) = measured_as(program, key) {
-            let next = keys.len();
-            keys.entry(key.clone()).or_insert(next);
-        }
-    }
-    let equations: Vec<Vec<(usize, f64)>> = tallies()
-        .map(|tally| {
-            let mut row: BTreeMap<usize, f64> = BTreeMap::new();
-            for (key, count) in tally.iter() {
-                if let Some(at) = measured_as(program, key).and_then(|key| keys.get(key)) {
-                    *row.entry(*at).or_default() += f64::from(count);
-                }
-            }
-            row.into_iter().collect()
-        })
-        .collect();
-
+    let equations = Equations::new(program, clock);
+    let timers = program.timers.len();
     let all: Vec<(usize, Vec<usize>)> = launches
         .iter()
         .enumerate()
         .map(|(at, launch)| (at, (0..launch.rounds.len()).collect()))
         .collect();
-    let measured = times(launches, &all, &timers);
-    // The error of a time is a share of it.
-    let weights: Vec<f64> = measured.iter().map(|time| 1.0 / time.max(1e-3)).collect();
-    let normal = NormalEquations::new(keys.len(), &equations, &weights);
-    let values = normal.solve(&measured, None);
-    let mut replicates: Vec<Vec<f64>> = vec![Vec::with_capacity(REPLICATES); keys.len()];
-    for _ in 0..REPLICATES {
-        let chosen: Vec<_> = launches.iter().map(|_| draw(launches, random)).collect();
-        let solution = normal.solve(&times(launches, &chosen, &timers), Some(&values));
-        for (all, value) in replicates.iter_mut().zip(solution) {
-            all.push(value);
-        }
-    }
+    let measured = times(launches, &all, timers);
+    let (solution, solver) = equations.solve(&measured);
+    let replicates: Vec<Solution> = (0..REPLICATES)
+        .map(|_| {
+            let chosen: Vec<_> = launches.iter().map(|_| draw(launches, random)).collect();
+            solver.solve(&times(launches, &chosen, timers), Some(&solution))
+        })
+        .collect();
 
     let enlargement = enlargement(launches.len());
     let rounds = launches
@@ -168,41 +141,35 @@ pub fn solve(program: &Program, launches: &[Launch], clock: Clock) -> Costs {
         .map(|launch| launch.rounds.len())
         .sum::<usize>();
     let tail = (1.0 - CONFIDENCE) / 2.0;
-    let mut costs = Vec::new();
-    for (key, at) in keys {
-        let value = values.get(at).copied().unwrap_or(0.0);
-        let own = replicates
-            .get_mut(at)
-            .map_or(&mut [][..], Vec::as_mut_slice);
-        let below = (value - quantile(own, tail)).max(0.0) * enlargement;
-        let above = (quantile(own, 1.0 - tail) - value).max(0.0) * enlargement;
-        let with_key = |row: &&Vec<(usize, f64)>| row.iter().any(|(other, _)| *other == at);
-        costs.push(Cost {
-            key,
-            value,
-            low: (value - below).max(0.0),
-            high: value + above,
-            measured: rounds.saturating_mul(equations.iter().filter(with_key).count()),
-            origin: Origin::Measured,
-        });
-    }
-    add_unseparated(program, &mut costs);
-    costs.sort_by(|a, b| a.key.cmp(&b.key));
-    let mut deviations: Vec<f64> = equations
-        .iter()
-        .zip(&measured)
-        .map(|(row, time)| {
-            let sum = row
-                .iter()
-                .map(|(at, count)| count * values.get(*at).unwrap_or(&0.0));
-            (sum.sum::<f64>() / time - 1.0).abs()
-        })
-        .collect();
-    Costs {
-        clock,
-        costs,
-        units: timers.len(),
-        deviation: median(&mut deviations),
+    let of = |kind, costs: fn(&Solution) -> &[f64]| {
+        let at = |solution, key: usize| costs(solution).get(key).copied().unwrap_or(0.0);
+        let cost = |(key, number): (&CostKey, usize)| {
+            let value = at(&solution, number);
+            let mut own: Vec<f64> = replicates.iter().map(|one| at(one, number)).collect();
+            let below = (value - quantile(&mut own, tail)).max(0.0) * enlargement;
+            let above = (quantile(&mut own, 1.0 - tail) - value).max(0.0) * enlargement;
+            Cost {
+                key: key.clone(),
+                value,
+                low: (value - below).max(0.0),
+                high: value + above,
+                measured: rounds.saturating_mul(equations.units_with(kind, number)),
+                origin: Origin::Measured,
+            }
+        };
+        let mut all: Vec<Cost> = equations.keys().map(cost).collect();
+        add_unseparated(program, &mut all);
+        all.sort_by(|a, b| a.key.cmp(&b.key));
+        Costs {
+            clock,
+            costs: all,
+            units: equations.units(kind),
+            deviation: equations.deviation(kind, &measured, costs(&solution)),
+        }
+    };
+    Solved {
+        alone: of(UnitKind::Single, |solution| &solution.alone),
+        in_programs: of(UnitKind::Mixed, |solution| &solution.in_programs),
     }
 }
 
@@ -214,16 +181,6 @@ fn draw(launches: &[Launch], random: &mut Rng) -> (usize, Vec<usize>) {
         launch,
         (0..rounds).map(|_| random.usize(0..rounds)).collect(),
     )
-}
-
-/// Returns the key that stands for another one in the equations. None: none does, its cost is contained in others'.
-fn measured_as<'a>(program: &'a Program, key: &'a CostKey) -> Option<&'a CostKey> {
-    let other = program.unseparated.iter().find_map(|one| match one {
-        Unseparated::Half(half, with) if half == key => Some(Some(with)),
-        Unseparated::Contained(contained, _) if contained == key => Some(None),
-        _ => None,
-    });
-    other.unwrap_or(Some(key))
 }
 
 fn add_unseparated(program: &Program, costs: &mut Vec<Cost>) {

@@ -2,7 +2,7 @@
 
 use crate::distribution::{Agreement, Quartiles, clusters};
 use crate::quantile::median;
-use crate::solve::{Cost, Costs};
+use crate::solve::{Cost, Costs, Solved};
 use crate::tally::CostKey;
 use std::fmt;
 
@@ -10,30 +10,38 @@ use std::fmt;
 const NOISY: f64 = 0.10;
 /// The correlation that the paper found.
 const PAPER_R: f64 = 0.9888;
+/// The number of residuals that are printed, which is the paper's.
+const RESIDUALS: usize = 2;
 
 /// A calibration in numbers, as it is printed.
 #[derive(Debug)]
 pub struct Summary<'a> {
-    costs: &'a Costs,
+    solved: &'a Solved,
+    /// What they cost alone.
     imperative: Vec<&'a Cost>,
     agreement: Option<(Agreement, &'a Costs)>,
     vms: usize,
 }
 
 impl<'a> Summary<'a> {
-    /// Summarises costs by the first clock, and compares them with those by a second one, over the imperative instructions.
+    /// Summarises costs by the first clock, and compares them with those by a second one, over the imperative instructions alone.
     #[must_use]
     pub fn new(
-        costs: &'a Costs,
-        second: Option<&'a Costs>,
+        solved: &'a Solved,
+        second: Option<&'a Solved>,
         imperative: &'a [CostKey],
         vms: usize,
     ) -> Self {
-        let agreement =
-            second.and_then(|second| Some((Agreement::new(costs, second, imperative)?, second)));
+        let alone = &solved.alone;
+        let agreement = second.and_then(|second| {
+            Some((
+                Agreement::new(alone, &second.alone, imperative)?,
+                &second.alone,
+            ))
+        });
         Self {
-            costs,
-            imperative: imperative.iter().filter_map(|key| costs.get(key)).collect(),
+            solved,
+            imperative: imperative.iter().filter_map(|key| alone.get(key)).collect(),
             agreement,
             vms,
         }
@@ -45,20 +53,10 @@ impl<'a> Summary<'a> {
         self.agreement.as_ref().map(|(agreement, _)| agreement)
     }
 
-    /// Returns half the width of the keys' intervals as a share of the cost: the median of all keys with a cost.
-    #[must_use]
-    pub fn uncertainty(&self) -> f64 {
-        let measured = self.costs.costs.iter().filter(|cost| cost.value > 0.0);
-        let mut widths: Vec<f64> = measured
-            .map(|cost| (cost.high - cost.low) / 2.0 / cost.value)
-            .collect();
-        median(&mut widths)
-    }
-
     /// Returns why the costs are not reliable. None if they are.
     #[must_use]
     pub fn noise(&self) -> Option<String> {
-        let uncertainty = self.uncertainty();
+        let uncertainty = uncertainty(&self.solved.alone);
         if uncertainty.is_nan() || uncertainty > NOISY {
             return Some(format!(
                 "the machine is too noisy: half of the costs are uncertain by more than {:.0} %. Stop other programs, or raise --time",
@@ -75,21 +73,29 @@ impl<'a> Summary<'a> {
 
 impl fmt::Display for Summary<'_> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let costs = self.costs;
+        let Solved { alone, in_programs } = self.solved;
         writeln!(
             to,
-            "costs of {} keys by {} units in {} VMs, clock {}",
-            costs.costs.len(),
-            costs.units,
+            "costs of {} keys by {} units of one instruction and {} of many in {} VMs, clock {}",
+            alone.costs.len(),
+            alone.units,
+            in_programs.units,
             self.vms,
-            costs.clock
+            alone.clock
         )?;
         writeln!(
             to,
-            "uncertainty (median)   {:5.1} %   a unit differs from the sum of its costs by {:.1} %",
-            self.uncertainty() * 100.0,
-            costs.deviation * 100.0
+            "uncertainty (median)   {:.1} % of a cost alone, {:.1} % of one in programs",
+            uncertainty(alone) * 100.0,
+            uncertainty(in_programs) * 100.0
         )?;
+        if in_programs.units > 0 {
+            writeln!(
+                to,
+                "sums of costs          a unit of many instructions differs from them by {:.1} %",
+                in_programs.deviation * 100.0
+            )?;
+        }
         if let Some((agreement, second)) = &self.agreement {
             writeln!(
                 to,
@@ -100,13 +106,19 @@ impl fmt::Display for Summary<'_> {
                 agreement.intercept,
                 agreement.keys
             )?;
+            let residuals = self.largest_residuals(agreement, second);
+            let residuals = residuals
+                .iter()
+                .map(|(key, ns)| format!("{key} {ns:+.2} ns"));
+            let residuals: Vec<_> = residuals.collect();
+            writeln!(to, "largest residuals      {}", residuals.join(", "))?;
         }
         let Some(quartiles) = Quartiles::new(&self.imperative) else {
             return Ok(());
         };
         writeln!(
             to,
-            "\n# imperative instructions, ns\n   min     q1 median     q3   mean    max"
+            "\n# imperative instructions alone, ns\n   min     q1 median     q3   mean    max"
         )?;
         let Quartiles {
             least,
@@ -156,7 +168,28 @@ impl fmt::Display for Summary<'_> {
     }
 }
 
+/// Returns half the width of the keys' intervals as a share of the cost: the median of all keys with a cost.
+fn uncertainty(costs: &Costs) -> f64 {
+    let measured = costs.costs.iter().filter(|cost| cost.value > 0.0);
+    let mut widths: Vec<f64> = measured
+        .map(|cost| (cost.high - cost.low) / 2.0 / cost.value)
+        .collect();
+    median(&mut widths)
+}
+
 impl Summary<'_> {
+    /// Returns the imperative instructions that are farthest from the line of both clocks, and by how much it predicts more for each.
+    fn largest_residuals(&self, agreement: &Agreement, second: &Costs) -> Vec<(&CostKey, f64)> {
+        let residuals = self.imperative.iter().filter_map(|first| {
+            let residual = agreement.residual(first, second.get(&first.key)?);
+            Some((&first.key, residual))
+        });
+        let mut residuals: Vec<_> = residuals.collect();
+        residuals.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+        residuals.truncate(RESIDUALS);
+        residuals
+    }
+
     fn write_outliers(&self, quartiles: &Quartiles, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fence = quartiles.fence();
         writeln!(to, "\n# outliers, above {fence:.2} ns\n   cost  key")?;

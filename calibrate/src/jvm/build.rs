@@ -18,9 +18,10 @@ const COPIES: [u16; 2] = [150, 600];
 /// Copies in a loop, of a unit that is otherwise in a straight line, and of others.
 const LOOPED_COPIES: u16 = 100;
 const SITES: u16 = 8;
-/// The numbers of iterations for a fine clock, of a unit that is short and of one that is long.
+/// The numbers of iterations for a fine clock, of a unit that is short and of one that is long. The processor learns within the first hundred what
+/// follows what, as it does in the loops of programs.
 const ITERATIONS: [u32; 2] = [8, 48];
-const ITERATIONS_OF_LONG: [u32; 2] = [2, 12];
+const ITERATIONS_OF_LONG: [u32; 2] = [16, 144];
 /// From so many instructions on a unit is long: it has one copy.
 const LONG: usize = 16;
 
@@ -184,6 +185,7 @@ impl Parts {
             self.timers.push(Timer {
                 unit: unit.name.clone(),
                 clock: *clock,
+                kind: unit.kind,
                 shape,
                 tally,
                 short,

@@ -10,7 +10,7 @@ use super::unit::{Unit, Value};
 use fastrand::Rng;
 
 /// The number of mixed units.
-const UNITS: u64 = 80;
+const UNITS: u64 = 160;
 /// The number of phrases in each: as many that programs are full of as of any others.
 const PHRASES: usize = 24;
 
@@ -52,7 +52,7 @@ pub(super) fn units(imperative: &[Unit]) -> Vec<Unit> {
             body.extend(random.choice(from).into_iter().flatten());
         }
         let unit = Unit::new(format!("mixed {seed}"), body);
-        units.push(unit.in_a_loop().with(LOCALS));
+        units.push(unit.mixed().in_a_loop().with(LOCALS));
     }
     units
 }

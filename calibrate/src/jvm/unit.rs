@@ -2,7 +2,7 @@
 
 use super::instruction::Instruction;
 use super::opcode::Kind;
-use crate::program::Shape;
+use crate::program::{Shape, UnitKind};
 use crate::tally::Tally;
 
 /// A value that a unit's local variable has at first.
@@ -49,6 +49,8 @@ impl Value {
 pub(super) struct Unit {
     /// Its name.
     pub(super) name: String,
+    /// What it is made of.
+    pub(super) kind: UnitKind,
     /// How it is repeated where the clock is fine enough for either.
     pub(super) shape: Shape,
     /// The local variables that it reads.
@@ -64,10 +66,11 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// Starts a unit in a straight line that leaves the stack as it is.
+    /// Starts a unit of a single instruction in a straight line that leaves the stack as it is.
     pub(super) fn new(name: impl Into<String>, body: impl Into<Vec<Instruction>>) -> Self {
         Self {
             name: name.into(),
+            kind: UnitKind::Single,
             shape: Shape::Straight,
             locals: Vec::new(),
             base: Vec::new(),
@@ -80,6 +83,12 @@ impl Unit {
     /// The same in a loop of few sites.
     pub(super) fn in_a_loop(mut self) -> Self {
         self.shape = Shape::Loop;
+        self
+    }
+
+    /// The same as one of many instructions.
+    pub(super) const fn mixed(mut self) -> Self {
+        self.kind = UnitKind::Mixed;
         self
     }
 

@@ -64,11 +64,16 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<ExitCode> {
         attempted => attempted?,
     };
 
-    let costs = solve(&program, &measured, clock);
+    let solved = solve(&program, &measured, clock);
     let second = clocks
         .get(1)
         .map(|second| solve(&program, &measured, *second));
-    let summary = Summary::new(&costs, second.as_ref(), &program.imperative, measured.len());
+    let summary = Summary::new(
+        &solved,
+        second.as_ref(),
+        &program.imperative,
+        measured.len(),
+    );
     let provenance = Provenance {
         target: match &args.vm {
             VmArg::Hotspot => "hotspot-interpreter".to_owned(),
@@ -78,7 +83,7 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<ExitCode> {
         machine: machine(),
         agreement: summary.agreement().copied(),
     };
-    fs::write(&args.output, write_table(&costs, &provenance))
+    fs::write(&args.output, write_table(&solved.in_programs, &provenance))
         .with_context(|| format!("cannot write {}", args.output.display()))?;
     output::text(&summary.to_string())?;
     if let Some(noise) = summary.noise() {
