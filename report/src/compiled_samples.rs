@@ -64,8 +64,10 @@ impl CompiledCounts {
     ) {
         let leaf = sample.user_frames().next();
         let leaf = leaf.map(FrameAddress::recorded).filter(|leaf| {
-            // The leaf of a sample in the kernel has no instruction of its own. Methods of HotSpot are in the remap range.
-            sample.kernel.is_empty() && remap::contains(*leaf)
+            // The leaf of a sample in the kernel has no instruction of its own. Methods of HotSpot are in the remap range. Behind them is
+            // code of the VM, which is not kept and may lie where kept code was.
+            let is_method = remap::contains(*leaf) && leaf.get() < remap::VM_BASE;
+            sample.kernel.is_empty() && is_method
         });
         let place =
             leaf.and_then(|leaf| place(resolver, sample.pid, FrameAddress::Instruction(leaf)));
