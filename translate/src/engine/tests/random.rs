@@ -56,7 +56,7 @@ impl Random {
             // Loads and stores by sp, mostly, or by gp, which leads to the code.
             9..12 => {
                 let width = self.of(&[0, 1, 2, 2, 4, 5]);
-                let offset = self.below(64) * self.of(&[1, 4, 4, 4]) & 0xfff;
+                let offset = self.below(64) * self.of(&[1, 4, 4, 4]);
                 offset << 20 | self.of(&[2, 2, 2, 3]) << 15 | width << 12 | rd << 7 | 3
             }
             12..14 => {
