@@ -158,7 +158,7 @@ fn random_programs_count_the_same() {
             .map(|it| Setting::parse(it).unwrap())
             .collect();
         let processor = Processor::named(target, &settings).unwrap();
-        for seed in 1..200 {
+        for seed in 1..80 {
             let image = program(seed);
             let interpreted = execute(&image, &processor, LIMIT, By::Interpreter);
             let translated = execute(&image, &processor, LIMIT, By::EngineAsItCan);
@@ -167,5 +167,5 @@ fn random_programs_count_the_same() {
         }
     }
     // Neither do all end at once, nor does none.
-    assert!(ended.iter().all(|count| *count > 50), "{ended:?}");
+    assert!(ended.iter().all(|count| *count > 20), "{ended:?}");
 }
