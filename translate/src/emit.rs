@@ -4,6 +4,7 @@ mod accesses;
 mod function;
 mod instruction;
 mod registers;
+mod transfer;
 
 use cranelift_codegen::{
     CodegenError, Context,

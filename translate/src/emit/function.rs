@@ -1,6 +1,6 @@
 //! The control flow of a function: its entries, counters, calls and returns.
 
-use std::mem::{offset_of, size_of};
+use std::mem::offset_of;
 
 use cranelift_codegen::ir::{
     AbiParam, AliasRegion, Block, InstBuilder, JumpTableData, MemFlags, Signature, TrapCode, Type,
@@ -8,7 +8,6 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
-use varid_machine::Call;
 use varid_riscv::{Instruction, Register};
 
 use super::{
@@ -17,8 +16,8 @@ use super::{
     registers::{Registers, changed, used, written},
 };
 use crate::{
-    plan::{CounterId, Leave, Plan, Return, Version, VersionId, Way, straddles},
-    state::{ContextRow, Passage, State},
+    plan::{CounterId, Leave, Plan, Version, VersionId, Way, straddles},
+    state::{ContextRow, State},
 };
 
 /// The calling convention of translated code: the state, the context's row, the number of the entry.
@@ -98,16 +97,14 @@ pub fn constant() -> MemFlags {
     MemFlags::trusted().with_readonly().with_can_move()
 }
 
-fn counter() -> MemFlags {
+pub fn counter() -> MemFlags {
     MemFlags::trusted().with_alias_region(Some(AliasRegion::Table))
 }
 
 /// The offset of a field, all of which are small.
-const fn small(offset: usize) -> i32 {
+pub const fn small(offset: usize) -> i32 {
     offset as i32
 }
-
-const CALL: i32 = small(size_of::<Call>());
 
 impl<'f> FunctionEmitter<'f> {
     fn new(
@@ -202,7 +199,7 @@ impl<'f> FunctionEmitter<'f> {
     }
 
     /// Writes the registers, and how many instructions are left, to memory.
-    fn write_registers(&mut self, changed: Registers) {
+    pub fn write_registers(&mut self, changed: Registers) {
         for number in changed.numbers() {
             if let Some(variable) = self.registers.get(number) {
                 let value = self.builder.use_var(*variable);
@@ -218,12 +215,12 @@ impl<'f> FunctionEmitter<'f> {
         }
     }
 
-    fn load_state(&mut self, kind: Type, offset: usize) -> Value {
+    pub fn load_state(&mut self, kind: Type, offset: usize) -> Value {
         let state = self.values.state;
         self.builder.ins().load(kind, own(), state, small(offset))
     }
 
-    fn store_state(&mut self, value: Value, offset: usize) {
+    pub fn store_state(&mut self, value: Value, offset: usize) {
         let state = self.values.state;
         self.builder.ins().store(own(), value, state, small(offset));
     }
@@ -397,7 +394,7 @@ impl<'f> FunctionEmitter<'f> {
     }
 
     /// The address that a jump to a register leads to.
-    fn jump_target(&mut self, end: &End<'_>) -> Value {
+    pub fn jump_target(&mut self, end: &End<'_>) -> Value {
         let Some(jump) = end.jump else {
             return self.constant(0);
         };
@@ -409,7 +406,7 @@ impl<'f> FunctionEmitter<'f> {
     }
 
     /// Writes the return address of a block's jump.
-    fn link(&mut self, end: &End<'_>) {
+    pub fn link(&mut self, end: &End<'_>) {
         if let Some(jump) = end.jump
             && let Some(register) = jump.writes()
         {
@@ -419,13 +416,13 @@ impl<'f> FunctionEmitter<'f> {
     }
 
     /// Counts an execution of a block that is left by the way in this row.
-    fn count(&mut self, end: &End<'_>, row: usize) {
+    pub fn count(&mut self, end: &End<'_>, row: usize) {
         let one = self.builder.ins().iconst(types::I64, 1);
         self.add(end.version.counter.plus(row), one);
         self.count_left(end);
     }
 
-    fn count_left(&mut self, end: &End<'_>) {
+    pub fn count_left(&mut self, end: &End<'_>) {
         if self.target.is_limited {
             let count = end.version.block.instructions.len();
             let count = self.builder.ins().iconst(types::I64, count as i64);
@@ -441,184 +438,10 @@ impl<'f> FunctionEmitter<'f> {
         self.add_at(at, offset, counter(), more);
     }
 
-    fn add_at(&mut self, at: Value, offset: i32, flags: MemFlags, more: Value) {
+    pub fn add_at(&mut self, at: Value, offset: i32, flags: MemFlags, more: Value) {
         let old = self.builder.ins().load(types::I64, flags, at, offset);
         let new = self.builder.ins().iadd(old, more);
         self.builder.ins().store(flags, new, at, offset);
-    }
-
-    /// Leaves a block for another context: to a known address, or to a target in a register, whose row of passages is taken. A call notes
-    /// where it returns to.
-    fn pass(
-        &mut self,
-        end: &End<'_>,
-        passage: CounterId,
-        row: usize,
-        target: Option<Value>,
-        call: Option<Return>,
-    ) {
-        let at = counter_offset(passage);
-        let field = |offset: usize| at.wrapping_add(small(offset));
-        let counters = match target {
-            Some(target) => self.row_of_target(passage, target),
-            None => self.values.counters,
-        };
-        let flags = counter();
-        let entry = field(offset_of!(Passage, entry));
-        let entry = self.builder.ins().load(types::I32, flags, counters, entry);
-        let none = self.constant(0);
-        let mut is_known = self.builder.ins().icmp(IntCC::NotEqual, entry, none);
-        if let Some(target) = target {
-            let known = field(offset_of!(Passage, target));
-            let known = self.builder.ins().load(types::I32, flags, counters, known);
-            let is_same = self.builder.ins().icmp(IntCC::Equal, known, target);
-            is_known = self.builder.ins().band(is_known, is_same);
-        }
-        self.check(is_known, end.place);
-        if let Some(returns) = call {
-            let cell = field(offset_of!(Passage, cell));
-            let cell = self.builder.ins().load(types::I32, flags, counters, cell);
-            self.push(end, returns, cell);
-        }
-        let context = field(offset_of!(Passage, context));
-        let context = self
-            .builder
-            .ins()
-            .load(types::I32, flags, counters, context);
-        match target {
-            None => self.count(end, row),
-            Some(_) => {
-                let straddles = field(offset_of!(Passage, straddles));
-                let straddles = self
-                    .builder
-                    .ins()
-                    .load(types::I32, flags, counters, straddles);
-                self.count_by(end, straddles);
-            }
-        }
-        self.link(end);
-        let row = self.row_of(context);
-        if call.is_some() {
-            let calls = small(offset_of!(ContextRow, calls));
-            let one = self.builder.ins().iconst(types::I64, 1);
-            self.add_at(row, calls, own(), one);
-        }
-        self.continue_in(end, row, entry);
-    }
-
-    /// Where the counters would begin if the passages began with the row of a target.
-    fn row_of_target(&mut self, passages: CounterId, target: Value) -> Value {
-        let spread = self.constant(Passage::SPREAD);
-        let spread = self.builder.ins().imul(target, spread);
-        let bits = u32::BITS.saturating_sub(Passage::ROW_BITS);
-        let row = self.builder.ins().ushr_imm(spread, i64::from(bits));
-        let one = self.constant(1);
-        let other = self.builder.ins().bxor(row, one);
-        let [first, second] = [row, other].map(|row| {
-            let row = self.builder.ins().uextend(types::I64, row);
-            let size = size_of::<Passage>() as i64;
-            let offset = self.builder.ins().imul_imm(row, size);
-            self.builder.ins().iadd(self.values.counters, offset)
-        });
-        let known = counter_offset(passages).wrapping_add(small(offset_of!(Passage, target)));
-        let known = self.builder.ins().load(types::I32, counter(), first, known);
-        let is_first = self.builder.ins().icmp(IntCC::Equal, known, target);
-        self.builder.ins().select(is_first, first, second)
-    }
-
-    /// Counts an execution of a block whose way is 1 if the target lies in two words, else 0.
-    fn count_by(&mut self, end: &End<'_>, straddles: Value) {
-        let wide = self.builder.ins().uextend(types::I64, straddles);
-        let offset = self.builder.ins().ishl_imm(wide, 3);
-        let at = self.builder.ins().iadd(self.values.counters, offset);
-        let one = self.builder.ins().iconst(types::I64, 1);
-        self.add_at(at, counter_offset(end.version.counter), counter(), one);
-        self.count_left(end);
-    }
-
-    /// Notes a call.
-    fn push(&mut self, end: &End<'_>, returns: Return, cell: Value) {
-        let top = self.load_state(types::I64, offset_of!(State, calls_top));
-        let limit = self.load_state(types::I64, offset_of!(State, calls_end));
-        let has_room = self.builder.ins().icmp(IntCC::NotEqual, top, limit);
-        self.check(has_room, end.place);
-        let id = small(offset_of!(ContextRow, id));
-        let context = self
-            .builder
-            .ins()
-            .load(types::I32, constant(), self.values.row, id);
-        let fields = [
-            (
-                offset_of!(Call, return_to),
-                self.constant(end.version.block.end),
-            ),
-            (offset_of!(Call, stack_pointer), self.get(Register::SP)),
-            (offset_of!(Call, context), context),
-            (offset_of!(Call, cell), cell),
-            (offset_of!(Call, entry), self.constant(returns.entry)),
-            (
-                offset_of!(Call, straddles),
-                self.constant(returns.straddles.into()),
-            ),
-        ];
-        for (offset, value) in fields {
-            self.builder.ins().store(own(), value, top, small(offset));
-        }
-        let top = self.builder.ins().iadd_imm(top, i64::from(CALL));
-        self.store_state(top, offset_of!(State, calls_top));
-    }
-
-    /// Returns to the caller, if it is the innermost call that returns there.
-    fn return_to(&mut self, end: &End<'_>) {
-        let target = self.jump_target(end);
-        let top = self.load_state(types::I64, offset_of!(State, calls_top));
-        let bottom = self.load_state(types::I64, offset_of!(State, calls));
-        let has_call = self.builder.ins().icmp(IntCC::NotEqual, top, bottom);
-        self.check(has_call, end.place);
-        let top = self
-            .builder
-            .ins()
-            .iadd_imm(top, i64::from(CALL).wrapping_neg());
-        let mut field = |offset| {
-            let offset = small(offset);
-            self.builder.ins().load(types::I32, own(), top, offset)
-        };
-        let return_to = field(offset_of!(Call, return_to));
-        let entry = field(offset_of!(Call, entry));
-        let context = field(offset_of!(Call, context));
-        let straddles = field(offset_of!(Call, straddles));
-        let is_same = self.builder.ins().icmp(IntCC::Equal, return_to, target);
-        let none = self.constant(0);
-        let is_known = self.builder.ins().icmp(IntCC::NotEqual, entry, none);
-        let is_known = self.builder.ins().band(is_same, is_known);
-        self.check(is_known, end.place);
-        self.store_state(top, offset_of!(State, calls_top));
-        self.count_by(end, straddles);
-        self.link(end);
-        let row = self.row_of(context);
-        self.continue_in(end, row, entry);
-    }
-
-    fn row_of(&mut self, context: Value) -> Value {
-        let contexts = self.load_state(types::I64, offset_of!(State, contexts));
-        let context = self.builder.ins().uextend(types::I64, context);
-        let size = size_of::<ContextRow>() as i64;
-        let offset = self.builder.ins().imul_imm(context, size);
-        self.builder.ins().iadd(contexts, offset)
-    }
-
-    /// Continues in the code of a context.
-    fn continue_in(&mut self, end: &End<'_>, row: Value, entry: Value) {
-        let link = end.jump.map(written).unwrap_or_default();
-        self.write_registers(end.place.changed.with(link));
-        let code = small(offset_of!(ContextRow, code));
-        let code = self.builder.ins().load(types::I64, own(), row, code);
-        let callee = self.builder.import_signature(signature());
-        let arguments = [self.values.state, row, entry];
-        let arguments = arguments.as_slice();
-        self.builder
-            .ins()
-            .return_call_indirect(callee, code, arguments);
     }
 
     /// Jumps to one of the plan's targets.
@@ -674,14 +497,14 @@ impl<'f> FunctionEmitter<'f> {
 
 /// The end of a block.
 #[derive(Debug, Clone, Copy)]
-struct End<'f> {
-    version: &'f Version,
+pub struct End<'f> {
+    pub version: &'f Version,
     /// The jump, if there is one, else the place behind the last instruction.
-    place: Place,
-    jump: Option<&'f Instruction>,
+    pub place: Place,
+    pub jump: Option<&'f Instruction>,
 }
 
 /// There are not as many counters as an offset has bits.
-const fn counter_offset(counter: CounterId) -> i32 {
+pub const fn counter_offset(counter: CounterId) -> i32 {
     (counter.0 as i32).wrapping_mul(8)
 }

@@ -204,7 +204,7 @@ fn recorded_programs_count_the_same_where_operands_decide() {
 fn a_limit_ends_at_the_same_instruction() {
     let processor = Processor::named("ibex", &[]).unwrap();
     for (name, image) in programs() {
-        for limit in [1, 1_000, 10_007, 50_023] {
+        for limit in [1, 10_007] {
             let interpreted = execute(&image, &processor, limit, By::Interpreter);
             let translated = execute(&image, &processor, limit, By::EngineAsItCan);
             assert_equal(

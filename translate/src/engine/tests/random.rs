@@ -56,7 +56,7 @@ impl Random {
             // Loads and stores by sp, mostly, or by gp, which leads to the code.
             9..12 => {
                 let width = self.of(&[0, 1, 2, 2, 4, 5]);
-                let offset = (self.below(64) * self.of(&[1, 4, 4, 4])) & 0xfff;
+                let offset = self.below(64) * self.of(&[1, 4, 4, 4]);
                 offset << 20 | self.of(&[2, 2, 2, 3]) << 15 | width << 12 | rd << 7 | 3
             }
             12..14 => {
@@ -158,7 +158,7 @@ fn random_programs_count_the_same() {
             .map(|it| Setting::parse(it).unwrap())
             .collect();
         let processor = Processor::named(target, &settings).unwrap();
-        for seed in 1..200 {
+        for seed in 1..80 {
             let image = program(seed);
             let interpreted = execute(&image, &processor, LIMIT, By::Interpreter);
             let translated = execute(&image, &processor, LIMIT, By::EngineAsItCan);
@@ -167,5 +167,5 @@ fn random_programs_count_the_same() {
         }
     }
     // Neither do all end at once, nor does none.
-    assert!(ended.iter().all(|count| *count > 50), "{ended:?}");
+    assert!(ended.iter().all(|count| *count > 20), "{ended:?}");
 }
