@@ -113,7 +113,7 @@ paper: test-deps build ## the paper's figures and tables, measured on that board
 	scripts/paper.sh $(TARGET) docs/evaluation.md
 
 # SMALL=1 shows that all of it runs, and measures little.
-estimate-paper: test-deps build ## what papers on estimates print, beside ours, half an hour of an idle machine: writes docs/estimates.md
+estimate-paper: test-deps build ## what papers on estimates print, beside ours, a quarter of an hour: writes docs/estimates.md
 	scripts/estimate_paper.py $(RELEASE) docs/estimates.md $(if $(SMALL),small)
 
 estimate-study: programs ## estimates of RISC-V programs beside the processors' RTL and TotalProf's paper, some minutes: writes docs/processor-study.md

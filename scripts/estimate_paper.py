@@ -2,7 +2,7 @@
 """What do the papers on estimates print, and what is it here? Counts, estimates, times and calibrates, and writes docs/estimates.md.
 
 usage: estimate_paper.py RELEASE-FOLDER DOCUMENT [small]      after make build
-Needs a machine with nothing else to do, half an hour; `small` shows in some minutes that all of it runs, and measures little.
+Takes a quarter of an hour, best on a machine with nothing else to do; `small` shows in two minutes that all of it runs, and measures little.
 """
 
 import sys

@@ -131,8 +131,9 @@ pub use format::{DATA_SIZE_AT, head as perf_data_head};
 pub use host::Host;
 pub use kept_file::KeptFile;
 pub use manifest::{
-    ConfigurationChange, EstimatedMeasure, ImageKind, ImportedFrom, Manifest, Membership,
-    SampleCounts, SampleSource, SessionImage, SessionState, SessionTarget, Tactic, TargetKind,
+    ConfigurationChange, EstimatedCache, EstimatedMeasure, ImageKind, ImportedFrom, Manifest,
+    Membership, SampleCounts, SampleSource, SessionImage, SessionState, SessionTarget, Tactic,
+    TargetKind,
 };
 pub use plain_name::is_plain_name;
 pub use reader::SessionReader;

@@ -117,6 +117,20 @@ pub struct EstimatedMeasure {
     /// The method whose calls were priced. None: all were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<String>,
+    /// What it would be with other method caches, if they were compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<EstimatedCache>,
+}
+
+/// An estimate with another method cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EstimatedCache {
+    /// The cache's size, in bytes.
+    pub size: u32,
+    /// The number of its blocks.
+    pub blocks: u32,
+    /// The sum of the measure over all priced calls, in its unit.
+    pub cost: u64,
 }
 
 /// A recording that varid did not make.

@@ -131,13 +131,9 @@ pub fn run(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     };
     let found = estimate(&program, &target, &priced, accesses);
     let is_interval = matches!(accesses, CacheAccesses::Bounds) && target.method_cache.is_some();
-    let caches = charges.get(1..).unwrap_or_default();
-    let mut summary = Summary::new(
-        &target,
-        &found,
-        is_interval,
-        &cache_totals(&found, &charges, caches),
-    );
+    let compared = charges.get(1..).unwrap_or_default();
+    let caches = cache_totals(&found, &charges, compared);
+    let mut summary = Summary::new(&target, &found, is_interval, &caches);
     if args.opcodes {
         summary = summary.with_opcodes(&opcode_costs(&program, &found));
     }
@@ -151,6 +147,7 @@ pub fn run(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
             settings: &args.set,
             within: args.within.as_deref(),
             is_interval,
+            caches: &caches,
         };
         session::write(&session, &contexts, &assumptions, &found, folder)?;
         let shown = folder.display();

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 
 const page = readFileSync(process.argv[2], "utf8");
 const script = page.split('<script type="module">')[1].split("</script>")[0].replace("start().catch(fail);", "");
-const names = ["Model", "readData", "EVERYTHING", "OUT", "transformed", "layoutDown", "layoutUp", "spansOf", "layoutChart", "layoutHeat", "timeOfCells", "hitsOf", "readLink", "writeLink", "symbolsOf", "nodeAt", "keyAt", "OFFSETS", "countHead", "weight"];
+const names = ["Model", "readData", "EVERYTHING", "OUT", "transformed", "layoutDown", "layoutUp", "spansOf", "layoutChart", "layoutHeat", "timeOfCells", "hitsOf", "readLink", "writeLink", "symbolsOf", "nodeAt", "keyAt", "OFFSETS", "countHead", "weight", "CacheTable"];
 const varid = new Function(`${script}; return { ${names.join(", ")} };`)();
 const { Model, EVERYTHING, transformed } = varid;
 
@@ -236,3 +236,18 @@ for (const [name, test] of Object.entries(tests)) {
   }
 }
 console.log(`${Object.keys(tests).length} checks`);
+
+// Method caches: the least cost is at the bottom, and sizes have the same distance. A cache that was not compared has no place.
+{
+  const table = new varid.CacheTable([[1024, 4, 1100], [1024, 16, 1050], [2048, 16, 1000], [4096, 16, 1000]]);
+  assert.deepEqual([table.sizes, table.blocks], [[1024, 2048, 4096], [4, 16]]);
+  const [low, middle, high] = table.line(16);
+  assert.equal(middle[0] - low[0], high[0] - middle[0]);
+  assert.equal(middle[1], high[1]);
+  assert.ok(low[1] < middle[1]);
+  assert.equal(table.line(4).length, 1);
+  assert.equal(middle[1] - table.line(4)[0][1], 2 * (middle[1] - low[1]));
+  assert.deepEqual([table.more(1024, 4), table.more(4096, 16), table.more(2048, 4)], ["+10.00 %", "+0.00 %", ""]);
+  const same = new varid.CacheTable([[1024, 4, 7]]);
+  assert.ok(same.line(4)[0].every(Number.isFinite));
+}

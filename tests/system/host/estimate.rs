@@ -172,20 +172,27 @@ fn check(compiler: Compiler) -> Result<()> {
     check_written(&session, folder.path())
 }
 
-/// Checks that a session with costs says what was set, that its costs are no exact counts, and that it can be estimated in turn.
+/// Checks that a session with costs says what was set and compared, that its costs are no exact counts, and that it can be estimated in turn.
 fn check_written(session: &Path, folder: &Path) -> Result<()> {
     let written = folder.join("written");
     let output = written.to_str().context("a path")?;
-    let settings = ["--within", "emb.Tasks.run", "--set", "method_cache.size=1K"];
+    let priced = ["--within", "emb.Tasks.run", "--set", "method_cache.size=1K"];
+    let compared = ["--sweep", "method_cache.blocks=4,16"];
+    let settings = [&priced[..], &compared].concat();
     let found = estimate(session, &[&settings[..], &["-o", output]].concat())?;
     ensure!(estimate(&written, &settings)? == found, "{found}");
     let manifest = fs::read_to_string(written.join("session.json"))?;
     let manifest: serde_json::Value = serde_json::from_str(&manifest)?;
+    let swept = found["sweep"].as_array().context("a sweep")?.iter();
+    let caches = swept.map(|cache| {
+        serde_json::json!({ "size": 1024, "blocks": cache["blocks"], "cost": cache["cycles"] })
+    });
     let expected = serde_json::json!([{
         "measure": "cycles (jop-2011)",
         "target": "jop-2011",
         "settings": ["method_cache.size=1K"],
         "within": "emb.Tasks.run",
+        "caches": caches.collect::<Vec<_>>(),
     }]);
     ensure!(manifest["estimates"] == expected, "{manifest}");
     let mut report = testbed()?.varid();

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 use varid_tests::{JDK, has_jdk, printed, skipped, testbed};
 
-/// The mean error above which something is wrong, also beside other programs. On an idle machine it is below 20 %.
-const MOST: f64 = 0.40;
+/// The mean error above which something is wrong. Beside many other programs it was 9 to 16 %.
+const MOST: f64 = 0.30;
 /// Runs of each kernel in a VM, and VMs: code lies at other places in each.
 const RUNS: &str = "101";
 const LAUNCHES: usize = 3;

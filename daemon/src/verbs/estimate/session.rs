@@ -2,10 +2,10 @@
 
 use anyhow::Context;
 use std::path::Path;
-use varid_estimate::{Estimate, Price, Target, WholeCosts};
+use varid_estimate::{CacheSummary, Estimate, Price, Target, WholeCosts};
 use varid_recording::{
-    AddedCounter, Additions, ContextCounter, Contexts, EstimatedMeasure, SessionReader,
-    copy_with_counters,
+    AddedCounter, Additions, ContextCounter, Contexts, EstimatedCache, EstimatedMeasure,
+    SessionReader, copy_with_counters,
 };
 
 /// What was priced how, as the written session says it.
@@ -18,6 +18,8 @@ pub struct Assumptions<'a> {
     pub within: Option<&'a str>,
     /// Whether only bounds are known.
     pub is_interval: bool,
+    /// The method caches that were compared.
+    pub caches: &'a [CacheSummary],
 }
 
 impl Assumptions<'_> {
@@ -90,6 +92,7 @@ pub fn write(
         target: target.name.clone(),
         settings: assumptions.settings.to_vec(),
         within: assumptions.within.map(str::to_owned),
+        caches: assumptions.caches.iter().map(estimated_cache).collect(),
     });
     let additions = Additions {
         counters: counters.collect(),
@@ -98,4 +101,12 @@ pub fn write(
     };
     copy_with_counters(session, contexts, folder, &additions)
         .with_context(|| format!("cannot write the session {}", folder.display()))
+}
+
+fn estimated_cache(cache: &CacheSummary) -> EstimatedCache {
+    EstimatedCache {
+        size: cache.geometry.size,
+        blocks: cache.geometry.blocks,
+        cost: cache.total.value.round() as u64,
+    }
 }

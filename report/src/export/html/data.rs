@@ -19,6 +19,7 @@ use std::{
 
 use serde_json::{Value, json};
 use varid_model::{Layer, Period, Pid, Tid};
+use varid_recording::EstimatedCache;
 
 use super::{
     columns::Columns,
@@ -147,12 +148,24 @@ fn header(walk: &Walk, shown: &[String], lists: Lists) -> Value {
         "losses": losses,
         "finding": lists.finding,
         "facts": lists.facts,
+        "caches": caches(walk),
         "layers": Layer::ALL.map(Layer::name),
         "threads": lists.threads,
         "images": lists.images,
         "strings": lists.strings,
         "columns": lists.columns,
     })
+}
+
+/// Returns what an estimate would be with other method caches: their sizes, their blocks, the sums of the measure.
+fn caches(walk: &Walk) -> Vec<(u32, u32, u64)> {
+    let estimates = &walk.profile.recording.manifest.estimates;
+    let estimate = estimates
+        .iter()
+        .find(|estimate| !walk.measures.are_samples() && estimate.measure == walk.name());
+    let caches = estimate.map_or(&[][..], |estimate| &estimate.caches);
+    let row = |cache: &EstimatedCache| (cache.size, cache.blocks, cache.cost);
+    caches.iter().map(row).collect()
 }
 
 /// Returns the first sentence of the text report, and the index of the symbol in it.

@@ -138,7 +138,7 @@ async function start() {
     down: new Tree(state, "down", DownRows), up: new Tree(state, "up", UpRows),
   };
   // Which view is shown is known before it is drawn.
-  for (const view of [tabs, new Finding(state), new Layers(state), new Timeline(state), ...Object.values(views), new Method(state)]) state.add(view);
+  for (const view of [tabs, new Finding(state), new Caches(state), new Layers(state), new Timeline(state), ...Object.values(views), new Method(state)]) state.add(view);
   setSearch(state, tabs, views);
   const follow = () => events.follow(state, readLink(location.hash));
   addEventListener("hashchange", follow);

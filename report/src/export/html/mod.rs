@@ -49,6 +49,7 @@ const SCRIPT: &str = concat!(
     include_str!("timeline.js"),
     include_str!("layers.js"),
     include_str!("finding.js"),
+    include_str!("caches.js"),
     include_str!("methods.js"),
     include_str!("trees.js"),
     include_str!("code.js"),

@@ -193,6 +193,7 @@ fn a_measure_that_was_computed_from_counts_is_no_exact_one() {
         target: "jop-2011".to_owned(),
         settings: Vec::new(),
         within: None,
+        caches: Vec::new(),
     });
     fixture.writer.finish().unwrap();
     let (options, view) = (Options::default(), named(&["toys", "calls"], tree_table()));
