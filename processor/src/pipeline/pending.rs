@@ -7,21 +7,28 @@ use varid_riscv::{REGISTERS, Register};
 
 use super::Pipeline;
 use crate::{
-    class::Class, duration::Cycles, predictor::Predictor, processor::Processor, slot::Slot,
+    class::Class,
+    duration::{Cycles, Duration},
+    predictor::Predictor,
+    processor::Processor,
+    slot::Slot,
 };
 
-/// The results that are not there yet. Empty: the next instruction waits for nothing.
+/// The results that are not there yet, and what the last instruction hides of a jump behind it. Empty: the next instruction depends on nothing
+/// before it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Pending {
     /// By ascending register: in how many cycles an instruction can begin that reads it as early as any does.
     waits: Vec<(Register, u32)>,
+    /// How much of what a jump takes has passed already, if it is the next instruction.
+    overlap: u32,
 }
 
 impl Pending {
-    /// Returns true if the next instruction waits for nothing, whatever it is.
+    /// Returns true if the next instruction waits for nothing, whatever it is, and takes as long as behind any other.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.waits.is_empty()
+        self.waits.is_empty() && self.overlap == 0
     }
 
     /// Returns true if nothing is awaited but perhaps this register.
@@ -39,6 +46,24 @@ impl Processor {
         self.icache.is_none()
             && self.dcache.is_none()
             && self.prediction.predictor == Predictor::None
+            && Class::ALL
+                .into_iter()
+                .all(|class| self.overlap_is_fixed(class))
+    }
+
+    /// Returns true if instructions of a class hide as much of a jump behind them whatever they take.
+    fn overlap_is_fixed(&self, class: Class) -> bool {
+        let overlap = self
+            .instructions
+            .jump_overlap
+            .get(class)
+            .unwrap_or_default();
+        let duration = self.instructions.duration(class);
+        let is_fixed = |duration: Duration| {
+            let (fewest, most) = duration.bounds();
+            fewest == most || fewest > overlap
+        };
+        overlap == 0 || duration.is_none_or(is_fixed)
     }
 
     /// How much earlier than others an instruction may need its operands.
@@ -53,11 +78,12 @@ impl Pipeline<'_> {
     pub fn arrive_at(&mut self, slot: &Slot) -> Cycles {
         let cycles = self.arrive(slot);
         self.now = self.now.saturating_add(cycles);
+        self.overlap = self.overlap.saturating_sub(cycles);
         self.last = None;
         Cycles(cycles)
     }
 
-    /// The results that are awaited.
+    /// The results that are awaited, and the overlap, behind [`Self::arrive_at`].
     #[must_use]
     pub fn pending(&self) -> Pending {
         let early = u64::from(self.processor.earliest());
@@ -69,6 +95,7 @@ impl Pipeline<'_> {
         });
         Pending {
             waits: waits.collect(),
+            overlap: u32::try_from(self.overlap).unwrap_or(u32::MAX),
         }
     }
 
@@ -82,6 +109,7 @@ impl Pipeline<'_> {
                 *ready = end.saturating_sub(early);
             }
         }
+        self.overlap = pending.overlap.into();
         self.last = None;
     }
 
