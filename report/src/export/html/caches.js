@@ -1,6 +1,5 @@
 // What would an estimate be with other method caches? A line over sizes for each number of blocks, and the numbers below.
 
-const SVG = "http://www.w3.org/2000/svg";
 // The picture and the margins of its axes, in pixels.
 const PLOT = { width: 560, height: 220, left: 96, right: 80, top: 14, bottom: 30 };
 // Between labels of lines that end at the same place.
@@ -8,8 +7,9 @@ const LABEL = 13;
 // What tells the lines apart beside their labels.
 const DASHES = ["none", "7 3", "2 3", "7 3 2 3", "12 4"];
 
+// Makes a part of the picture, in the namespace of SVG as the page's own picture has it.
 function shape(tag, attributes, ...children) {
-  const made = document.createElementNS(SVG, tag);
+  const made = document.createElementNS(byId("caches-plot").namespaceURI, tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   made.append(...children);
   return made;
@@ -63,12 +63,17 @@ class Caches {
     if (!caches.length || this.model === base) return;
     this.model = base;
     const table = new CacheTable(caches);
-    byId("caches").replaceChildren(element("h3", {}, `${event} with other method caches`), this.plot(table, base.header), this.rows(table));
+    byId("caches-title").textContent = `${event} with other method caches`;
+    this.plot(table, event);
+    this.rows(table);
   }
 
-  plot(table, header) {
+  plot(table, event) {
     const { width, height, left, right, top, bottom } = PLOT;
-    const picture = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${header.event} by the size of the method cache, a line for each number of blocks` });
+    const picture = byId("caches-plot");
+    picture.replaceChildren();
+    picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    picture.setAttribute("aria-label", `${event} by the size of the method cache, a line for each number of blocks`);
     const base = height - bottom;
     picture.append(shape("line", { class: "axis", x1: left, y1: base, x2: width - right, y2: base }));
     for (const [cost, y] of [[table.most, top], [table.least, base]]) picture.append(shape("text", { x: left - 6, y: y + 4, "text-anchor": "end" }, number.format(cost)));
@@ -87,14 +92,13 @@ class Caches {
       free = Math.min(y, free - LABEL);
       picture.append(shape("text", { x: width - right + 6, y: free + 4 }, `${blocks} ${blocks === 1 ? "block" : "blocks"}`));
     }
-    return picture;
   }
 
   rows(table) {
     const heads = table.blocks.map((blocks) => element("th", { scope: "col" }, number.format(blocks)));
     const head = element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "bytes \\ blocks"), ...heads));
     const row = (size) => element("tr", {}, element("th", { scope: "row" }, number.format(size)), ...table.blocks.map((blocks) => element("td", {}, table.more(size, blocks))));
-    return element("table", {}, head, element("tbody", {}, ...table.sizes.map(row)));
+    byId("caches-rows").replaceChildren(head, element("tbody", {}, ...table.sizes.map(row)));
   }
 
   update() {}
