@@ -79,6 +79,58 @@ fn a_jump_s_target_is_fetched_while_a_division_before_it_is_executed() {
     assert_eq!(cycles(&ibex, &[(0, DIVIDE), (4, JUMP), (12, NOP)]), 5);
 }
 
+/// The same as [`cycles`], by two pipelines: the second continues behind the first `split` instructions with what is pending there.
+fn cycles_of_parts(processor: &Processor, code: &[(u64, u32)], split: usize) -> u64 {
+    let slot = |(address, word): &(u64, u32)| {
+        let following = Some(Length::Four);
+        let address = Address::new(*address);
+        Slot::new(processor, &instruction(*word), address, following).unwrap()
+    };
+    let (first, second) = code.split_at(split);
+    let mut pipeline = Pipeline::new(processor);
+    for place in first {
+        pipeline.issue(&slot(place), Operands::default());
+    }
+    pipeline.arrive_at(&slot(&second[0]));
+    let mut other = Pipeline::new(processor);
+    other.restart(&pipeline.pending());
+    for place in second {
+        other.issue(&slot(place), Operands::default());
+    }
+    pipeline.cycles().0 + other.cycles().0
+}
+
+#[test]
+fn what_is_pending_is_all_that_later_instructions_depend_on() {
+    let sequences: [&[(u64, u32)]; 5] = [
+        &[(0, DIVIDE), (4, JUMP), (12, NOP)],
+        &[(0, DIVIDE), (4, JUMP), (14, NOP), (18, ADD)],
+        &[(0, DIVIDE), (4, NOP), (8, JUMP), (16, NOP)],
+        &[
+            (0, LOAD),
+            (4, ADD),
+            (8, STORE),
+            (12, LOAD),
+            (16, JUMP_REGISTER),
+        ],
+        &[(0, ADD), (4, JUMP_REGISTER), (12, NOP)],
+    ];
+    for name in ["ibex", "cv32e40p", "picorv32"] {
+        let processor = processor(name, &[]);
+        assert!(processor.has_no_history());
+        for code in sequences {
+            for split in 1..code.len() {
+                let parts = cycles_of_parts(&processor, code, split);
+                assert_eq!(
+                    parts,
+                    cycles(&processor, code),
+                    "{name}, {code:x?}, {split}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn a_loaded_value_is_waited_for_only_if_it_is_read_at_once() {
     let ibex = processor("ibex", &["writeback_stage=true"]);
