@@ -163,6 +163,11 @@ impl Search<'_> {
         None
     }
 
+    /// The result for a library whose VM has not started yet.
+    fn not_yet(&mut self) -> Found {
+        self.problem.take().map_or(Found::NotYet, Found::Refused)
+    }
+
     /// Looks for the VM of a known build.
     fn known_build(&mut self, build: &'static Build, load_base: u64) -> Option<Found> {
         let word = |address| {
@@ -180,7 +185,7 @@ impl Search<'_> {
             Err(error) => {
                 let pid = self.process.pid;
                 tracing::debug!(%pid, %error, "the VM's library is not ready");
-                Some(self.problem.take().map_or(Found::NotYet, Found::Refused))
+                Some(self.not_yet())
             }
         }
     }
@@ -200,7 +205,7 @@ impl Search<'_> {
             }
             DerivedLayout::NotUp(why) => {
                 tracing::debug!(%pid, why, "the VM's layout cannot be checked yet");
-                Some(self.problem.take().map_or(Found::NotYet, Found::Refused))
+                Some(self.not_yet())
             }
             DerivedLayout::Differs(check) => {
                 tracing::debug!(%pid, %check, "the VM's layout is not confirmed");

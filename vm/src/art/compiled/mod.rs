@@ -271,7 +271,8 @@ impl VmCompiler for CompiledCode {
 
     fn finds_first_code(&self, pid: Pid) -> bool {
         let looks = self.looks.get();
-        if self.has_code() || looks == 0 {
+        let mut first = self.first.borrow_mut();
+        if self.has_code() || first.is_some() || looks == 0 {
             return false;
         }
         self.looks.set(looks.saturating_sub(1));
@@ -279,7 +280,6 @@ impl VmCompiler for CompiledCode {
         let is_code = |map: &MapsEntry<'_>| may_be_code(Path::new(OsStr::from_bytes(map.path)));
         let code = maps_entries(&maps).filter(is_code);
         let code = code.map(|map| map.range.start.get()..map.range.end.get());
-        let mut first = self.first.borrow_mut();
         *first = code.reduce(union);
         first.is_some()
     }
