@@ -5,6 +5,7 @@ import statistics
 
 import estimate_runs as runs
 from estimate_printed import CACHES, CPROF, CPROF_OVERHEAD, JP2, OF_THE_PROGRAMS, Timing
+from markdown_tables import signed, table
 
 # The parts of an estimate that are printed, by the opcodes that they begin with.
 PARTS = {
@@ -13,16 +14,6 @@ PARTS = {
     "arrays": tuple(f"{kind}a{way}" for kind in "ilfdabcs" for way in ("load", "store")) + ("arraylength",),
     "branches": ("if", "goto", "tableswitch", "lookupswitch"),
 }
-
-
-def table(titles, rows):
-    lines = ["| " + " | ".join(map(str, titles)) + " |", "|---" + "|---:" * (len(titles) - 1) + "|"]
-    return lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows] + [""]
-
-
-def signed(part, digits=2):
-    """A part of 1 as percent."""
-    return f"{100 * part:+.{digits}f}"
 
 
 def cache_name(cache):

@@ -4,20 +4,10 @@ import statistics
 from itertools import groupby
 
 import processor_runs as runs
+from markdown_tables import signed, table
 
 # Counts that are the same on each core.
 COUNTS = ("instructions", "loads", "stores", "stack_accesses", "branches", "taken")
-
-
-def table(titles, rows, texts=1):
-    """Lines of a table. The first so many columns are text, the others numbers."""
-    lines = ["| " + " | ".join(titles) + " |", "|---" * texts + "|---:" * (len(titles) - texts) + "|"]
-    return lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows] + [""]
-
-
-def percent(part, digits=3):
-    """A part of 1 as percent, with its sign."""
-    return f"{100 * part:+.{digits}f}"
 
 
 def name_of(guest):
@@ -85,7 +75,7 @@ def each_program(compared):
     rows = []
     for guest in guests:
         cells = [found.get((guest, configuration)) for configuration in defaults]
-        rows.append([name_of(guest), guest.build, *(f"{pair.off():+} ({percent(pair.error())} %)" if pair else "" for pair in cells)])
+        rows.append([name_of(guest), guest.build, *(f"{pair.off():+} ({signed(pair.error(), 3)} %)" if pair else "" for pair in cells)])
     return [
         "## Accuracy, by program",
         "",
@@ -125,7 +115,7 @@ def caches(pairs):
         row = [name_of(pair.guest)]
         for cache in ("icache_misses", "dcache_misses"):
             row += [pair.estimate[cache], pair.truth[cache]]
-        rows.append([*row, percent(pair.error(), 2)])
+        rows.append([*row, signed(pair.error())])
     return [
         "## Caches",
         "",
@@ -153,7 +143,7 @@ def design_space(compared):
                 "<br>".join(f"`{value}`" for value in configuration.settings()) or "the defaults",
                 len(configuration.settings()),
                 *totals,
-                percent(totals[0] / totals[1] - 1),
+                signed(totals[0] / totals[1] - 1, 3),
                 *(f"{change:+.2f}" for change in changes),
                 *(f"{value:.1f}" for value in seconds),
                 f"{seconds[1] / seconds[0]:.0f}",

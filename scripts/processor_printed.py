@@ -3,7 +3,7 @@
 import statistics
 
 import processor_runs as runs
-from processor_pages import percent, table
+from markdown_tables import table
 
 
 def beside_the_paper(compared):

@@ -10,4 +10,4 @@ pub mod targets;
 pub use bounded::{bounded, bounded_by};
 pub use import::imported;
 pub use mapped::MappedFile;
-pub use session::{manifest, with_session};
+pub use session::{finished_session, manifest, with_session};

@@ -20,6 +20,14 @@ pub fn manifest() -> Manifest {
     )
 }
 
+/// A complete session without records, whose other files a target writes, and its writer.
+pub fn finished_session() -> (tempfile::TempDir, SessionWriter) {
+    let folder = tempfile::tempdir().expect("a folder for the session");
+    let mut writer = SessionWriter::create(folder.path(), manifest()).expect("an empty session");
+    writer.finish().expect("a complete session");
+    (folder, writer)
+}
+
 thread_local! {
     static FOLDER: tempfile::TempDir = {
         let folder = tempfile::tempdir().expect("a folder for the session");

@@ -70,8 +70,9 @@ pub(crate) fn replacement(
         return Replacement::None;
     }
     let is_double = method.descriptor.ends_with(b")D");
-    let is_of_math = class == MATH && is_double && OF_INTERPRETER_IN_MATH.contains(&method.name);
-    match OF_VM.contains(&class) || OF_INTERPRETER.contains(&of) || is_of_math {
+    let is_math_intrinsic =
+        class == MATH && is_double && OF_INTERPRETER_IN_MATH.contains(&method.name);
+    match OF_VM.contains(&class) || OF_INTERPRETER.contains(&of) || is_math_intrinsic {
         true => Replacement::ByVm,
         false => Replacement::ByCompilers,
     }

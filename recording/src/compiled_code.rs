@@ -6,14 +6,14 @@
 //! It is a file of chunks: `code` has pid, time, address (numbers), machine (byte), name (text) and the instructions up to the end of the
 //! chunk; `end` has a time (number).
 
-use std::{collections::HashMap, fs::File, io, ops::Range, path::Path, path::PathBuf};
+use std::{collections::HashMap, fs::File, ops::Range, path::Path, path::PathBuf};
 
 use varid_model::{Address, IntervalMap, IntervalValue, Machine, MonotonicNs, Pid};
 
 use crate::{
     chunks::{Chunk, ChunkFile, Chunks, FileHead, Payload, put_chunk, put_number, put_text},
     error::{Error, Result},
-    regular::open_regular,
+    regular::open_if_there,
 };
 
 /// The name of compiled code inside a session folder.
@@ -189,10 +189,8 @@ impl RecordedCodes {
     /// Reads the code of a session. None if there is no such file.
     pub(crate) fn read(dir: &Path) -> Result<Option<Self>> {
         let path = dir.join(COMPILED_CODE_DATA);
-        let file = match open_regular(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::io("open", path)(error)),
+        let Some(file) = open_if_there(&path)? else {
+            return Ok(None);
         };
         let mut chunks = Chunks::open(&path, file, HEAD)?;
         let mut found = Self::default();

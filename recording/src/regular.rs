@@ -9,6 +9,8 @@ use std::{
 
 use rustix::fs::OFlags;
 
+use crate::error::{Error, Result};
+
 /// Opens a regular file for reading. Opening anything else may have effects: a pipe would wait for a writer, a device may do something,
 /// and a terminal may become the process's own.
 ///
@@ -31,6 +33,19 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     // The path may lead to another file since the check.
     regular(&file.metadata()?)?;
     Ok(file)
+}
+
+/// Opens a file of a session. None if the session has no such file.
+///
+/// # Errors
+///
+/// It cannot be opened, or is not a regular file.
+pub(crate) fn open_if_there(path: &Path) -> Result<Option<File>> {
+    match open_regular(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("open", path)(error)),
+    }
 }
 
 #[cfg(test)]

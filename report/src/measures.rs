@@ -115,6 +115,22 @@ pub(crate) enum MeasureColumns {
     Each,
 }
 
+/// Returns the known measures with these names.
+///
+/// # Errors
+///
+/// One of them is not known.
+pub(crate) fn named(known: &[Measure], names: &[String]) -> Result<Vec<Measure>> {
+    let find = |name: &String| {
+        let found = known.iter().find(|measure| measure.name == *name);
+        found.cloned().ok_or_else(|| Error::NoMeasure {
+            name: name.clone(),
+            known: known.iter().map(|measure| measure.name.clone()).collect(),
+        })
+    };
+    names.iter().map(find).collect()
+}
+
 /// The measures that a view shows. Rows are filtered by the first one and, unless the measures are samples, sorted by it.
 #[derive(Debug, Clone)]
 pub(crate) struct ShownMeasures {
@@ -149,15 +165,7 @@ impl ShownMeasures {
         if names.len() > MAX_COUNTERS {
             return Err(Error::TooManyMeasures(names.len()));
         }
-        let known = profile.measures(event);
-        let find = |name: &String| {
-            let found = known.iter().find(|measure| measure.name == *name);
-            found.cloned().ok_or_else(|| Error::NoMeasure {
-                name: name.clone(),
-                known: known.iter().map(|measure| measure.name.clone()).collect(),
-            })
-        };
-        Ok(Self::each(names.iter().map(find).collect::<Result<_>>()?))
+        Ok(Self::each(named(&profile.measures(event), names)?))
     }
 
     /// Selects these measures, each with columns of its own.

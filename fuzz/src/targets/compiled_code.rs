@@ -1,7 +1,7 @@
 //! A session's compiled code is not trusted: it is read up to the first error, and is equal when written and read again.
 
 use super::contexts::with_checksums;
-use crate::{bounded, manifest};
+use crate::{bounded, finished_session};
 use varid_model::Address;
 use varid_recording::{COMPILED_CODE_DATA, CodeAtTime, SessionReader, SessionWriter};
 
@@ -10,12 +10,7 @@ use varid_recording::{COMPILED_CODE_DATA, CodeAtTime, SessionReader, SessionWrit
 const PER_BYTE: usize = 40;
 
 thread_local! {
-    static SESSION: (tempfile::TempDir, SessionWriter) = {
-        let folder = tempfile::tempdir().expect("a folder for the session");
-        let mut writer = SessionWriter::create(folder.path(), manifest()).expect("an empty session");
-        writer.finish().expect("a complete session");
-        (folder, writer)
-    };
+    static SESSION: (tempfile::TempDir, SessionWriter) = finished_session();
 }
 
 /// Runs the target on one input, once unchanged and once with corrected checksums.

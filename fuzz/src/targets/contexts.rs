@@ -1,7 +1,7 @@
 //! A session's contexts are not trusted. They are read up to the first error, are equal when written and read again,
 //! and can be reported.
 
-use crate::{bounded, manifest, with_session};
+use crate::{bounded, finished_session, with_session};
 use std::io::sink;
 use varid_recording::{
     CALLS_TSV, CONTEXTS_DATA, ContextWriter, Contexts, PERF_DATA, SessionReader, SessionWriter,
@@ -23,12 +23,7 @@ const FILE_HEAD: usize = 12;
 const CHUNK_HEAD: usize = 9;
 
 thread_local! {
-    static COPY: (tempfile::TempDir, SessionWriter) = {
-        let folder = tempfile::tempdir().expect("a folder for the session");
-        let mut writer = SessionWriter::create(folder.path(), manifest()).expect("an empty session");
-        writer.finish().expect("a complete session");
-        (folder, writer)
-    };
+    static COPY: (tempfile::TempDir, SessionWriter) = finished_session();
 }
 
 /// Runs the target on one input, once unchanged and once with corrected checksums. Without the correction, few

@@ -69,8 +69,8 @@ fn a_jump_s_target_is_fetched_while_a_division_before_it_is_executed() {
     let compressed = [(0, DIVIDE), (4, JUMP), (14, NOP)];
     assert_eq!(cycles(&cv32e40p, &compressed), 38);
     // Not if the division is not directly before it, or its result is where the jump leads to.
-    let apart = [(0, DIVIDE), (4, NOP), (8, JUMP), (16, NOP)];
-    assert_eq!(cycles(&cv32e40p, &apart), 39);
+    let separated = [(0, DIVIDE), (4, NOP), (8, JUMP), (16, NOP)];
+    assert_eq!(cycles(&cv32e40p, &separated), 39);
     let dependent = [(0, DIVIDE), (4, JUMP_REGISTER), (12, NOP)];
     assert_eq!(cycles(&cv32e40p, &dependent), 39);
     // A branch is decided in the next stage.

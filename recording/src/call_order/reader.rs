@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io::Read,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
@@ -21,7 +21,7 @@ use crate::{
     chunks::{Chunk, Chunks, Payload},
     contexts::NodeId,
     error::{Error, Result},
-    regular::open_regular,
+    regular::open_if_there,
 };
 
 /// The order of calls of a session, for each thread.
@@ -96,13 +96,10 @@ impl CallOrder {
     /// The file cannot be read, is cut or damaged, or is not of the session's contexts. All checksums are verified.
     pub fn open(dir: &Path) -> Result<Option<Self>> {
         let path = dir.join(CALL_ORDER_DATA);
-        let opened =
-            open_regular(&path).and_then(|file| file.try_clone().map(|clone| (file, clone)));
-        let (file, clone) = match opened {
-            Ok(opened) => opened,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::io("open", path)(error)),
+        let Some(file) = open_if_there(&path)? else {
+            return Ok(None);
         };
+        let clone = file.try_clone().map_err(Error::io("open", &*path))?;
         let mut chunks = Chunks::open(&path, clone, HEAD)?;
         let mut index = Index::default();
         while let Some(chunk) = chunks.next_chunk()? {

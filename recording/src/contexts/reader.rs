@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    io::{self, Read, Seek, SeekFrom},
+    io::{Read, Seek, SeekFrom},
     path::Path,
 };
 
@@ -22,7 +22,7 @@ use super::{
 use crate::{
     chunks::{Chunk, Chunks, Payload},
     error::{Error, Result},
-    regular::open_regular,
+    regular::{open_if_there, open_regular},
 };
 
 /// The reason for a process without an end record.
@@ -31,10 +31,8 @@ const NO_END: &str = "the file has no end of it: the recording goes on, or was c
 /// Reads the contexts of a session. None if there is no such file.
 pub fn read(dir: &Path) -> Result<Option<Contexts>> {
     let path = dir.join(CONTEXTS_DATA);
-    let file = match open_regular(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::io("open", path)(error)),
+    let Some(file) = open_if_there(&path)? else {
+        return Ok(None);
     };
     let mut chunks = Chunks::open(&path, file, HEAD)?;
     let mut builder = Builder::default();

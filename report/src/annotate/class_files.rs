@@ -119,11 +119,16 @@ impl ClassFiles {
     }
 }
 
-/// Opens the archive of class files of a session. A link does not count as one.
+/// Opens the archive of class files of a session.
 fn in_session(session: &Path) -> Result<Sources> {
-    let archive = session.join(CLASSES_JAR);
+    Sources::open(session_archive(session, CLASSES_JAR).as_slice())
+}
+
+/// Returns the path of an archive of a session. None if the session has none. A link does not count as one.
+pub(super) fn session_archive(session: &Path, name: &str) -> Option<PathBuf> {
+    let archive = session.join(name);
     let is_file = fs::symlink_metadata(&archive).is_ok_and(|found| found.is_file());
-    Sources::open(is_file.then_some(archive).as_slice())
+    is_file.then_some(archive)
 }
 
 fn compare(

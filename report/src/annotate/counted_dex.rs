@@ -4,15 +4,15 @@
 
 use std::{
     collections::HashMap,
-    fs,
     io::{self, Read},
     ops::Range,
     path::Path,
 };
 
-use varid_recording::{DEX_ZIP, remap::SLOT_SIZE};
+use varid_recording::{DEX_ZIP, open_regular, remap::SLOT_SIZE};
 use varid_symbolizer::{bytecode::MethodCode, container, dex::DexFile, java::ClassName};
 
+use super::class_files::session_archive;
 use crate::naming::JavaMethod;
 
 /// The largest archive that is read.
@@ -52,16 +52,15 @@ pub struct FoundMethod<'d> {
 }
 
 impl CountedDex {
-    /// Opens the dex files of a session. None if it has none. A link does not count as one.
+    /// Opens the dex files of a session. None if it has none.
     ///
     /// # Errors
     ///
     /// They cannot be read.
     pub fn open(session: &Path) -> Result<Option<Self>, String> {
-        let path = session.join(DEX_ZIP);
-        if !fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
+        let Some(path) = session_archive(session, DEX_ZIP) else {
             return Ok(None);
-        }
+        };
         let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         let bytes = read(&path).map_err(|error| failed(&error))?;
         let place = path.display().to_string();
@@ -143,7 +142,7 @@ fn addresses(method: &KeptMethod) -> u64 {
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let file = fs::File::open(path)?;
+    let file = open_regular(path)?;
     if file.metadata()?.len() > MAX_FILE {
         return Err(io::Error::other("it is larger than is read"));
     }

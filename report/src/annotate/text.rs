@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use varid_recording::terminal::one_line;
 
 use super::{
-    annotation::{Annotation, AnnotationText, Candidates},
+    annotation::{
+        AnnotatedInstruction, Annotation, AnnotationText, Candidates, CompiledInstruction,
+    },
     text_rows::{Heat, Percentages, Row, compiled_place, inlined, number, place, rows},
 };
 use crate::weights::Weight;
@@ -196,13 +198,12 @@ impl Layout<'_> {
             }
             Row::Inlined(found) => (found.own, Weight::default(), String::new(), inlined(found)),
             Row::Instruction(found) => {
-                let place = place(self.annotation, found);
-                let share = found.share;
-                (share.own, share.total, place, format!("    {}", found.text))
+                let (own, total, place, text) = self.instruction(found);
+                (own, total, place, format!("    {text}"))
             }
             Row::Compiled(found) => {
-                let text = format!("        {}", found.text);
-                (found.own, Weight::default(), compiled_place(found), text)
+                let (own, total, place, text) = compiled(found);
+                (own, total, place, format!("    {text}"))
             }
         };
         let heat = match row {
@@ -290,22 +291,17 @@ impl Layout<'_> {
         Ok(())
     }
 
+    /// Returns an instruction's own and total weight, its place and its text.
+    fn instruction(&self, found: &AnnotatedInstruction) -> (Weight, Weight, String, String) {
+        let (share, place) = (found.share, place(self.annotation, found));
+        (share.own, share.total, place, found.text.clone())
+    }
+
     /// Formats an instruction beside the source. None if the row is another one.
     fn right(&self, row: &Row) -> Option<(String, Heat)> {
         let (own, total, place, text) = match row {
-            Row::Instruction(found) => {
-                let (own, total) = (found.share.own, found.share.total);
-                (
-                    own,
-                    total,
-                    place(self.annotation, found),
-                    found.text.clone(),
-                )
-            }
-            Row::Compiled(found) => {
-                let text = format!("    {}", found.text);
-                (found.own, Weight::default(), compiled_place(found), text)
-            }
+            Row::Instruction(found) => self.instruction(found),
+            Row::Compiled(found) => compiled(found),
             Row::File(_) | Row::Gap | Row::Line(_) | Row::Inlined(_) => return None,
         };
         let percent = Percentages::of(self.annotation, own, total);
@@ -343,6 +339,12 @@ impl Layout<'_> {
 }
 
 /// Truncates a text to a number of columns.
+/// The same of an instruction of compiled code as of [`Layout::instruction`], indented below its bytecode.
+fn compiled(found: &CompiledInstruction) -> (Weight, Weight, String, String) {
+    let text = format!("    {}", found.text);
+    (found.own, Weight::default(), compiled_place(found), text)
+}
+
 fn cut(text: &str, columns: usize) -> String {
     const DOTS: &str = "..";
     if text.chars().count() <= columns {

@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     context_children::Children,
-    error::{Error, Result},
-    measures::Measure,
+    error::Result,
+    measures::{Measure, named},
     tasks::{Task, TaskId},
     weights::ProfileCounter,
 };
@@ -58,18 +58,10 @@ fn write(input: &Input<'_>, out: &mut dyn Write) -> Result<()> {
 /// Returns the counters of contexts that the request names, or all.
 fn measures(input: &Input<'_>) -> Result<Vec<Measure>> {
     let known: Vec<Measure> = input.profile.context_measures().collect();
-    let names = &input.request.measures;
-    if names.is_empty() {
-        return Ok(known);
+    match &*input.request.measures {
+        [] => Ok(known),
+        names => named(&known, names),
     }
-    let find = |name: &String| {
-        let found = known.iter().find(|measure| measure.name == *name);
-        found.cloned().ok_or_else(|| Error::NoMeasure {
-            name: name.clone(),
-            known: known.iter().map(|measure| measure.name.clone()).collect(),
-        })
-    };
-    names.iter().map(find).collect()
 }
 
 /// The document that is being written.

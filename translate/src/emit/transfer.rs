@@ -28,42 +28,34 @@ impl FunctionEmitter<'_> {
         target: Option<Value>,
         call: Option<Return>,
     ) {
-        let at = counter_offset(passage);
-        let field = |offset: usize| at.wrapping_add(small(offset));
         let counters = match target {
             Some(target) => self.row_of_target(passage, target),
             None => self.values.counters,
         };
-        let flags = counter();
-        let entry = field(offset_of!(Passage, entry));
-        let entry = self.builder.ins().load(types::I32, flags, counters, entry);
+        let at = counter_offset(passage);
+        let field = |emitter: &mut Self, offset: usize| {
+            let offset = at.wrapping_add(small(offset));
+            let instructions = emitter.builder.ins();
+            instructions.load(types::I32, counter(), counters, offset)
+        };
+        let entry = field(self, offset_of!(Passage, entry));
         let none = self.constant(0);
         let mut is_known = self.builder.ins().icmp(IntCC::NotEqual, entry, none);
         if let Some(target) = target {
-            let known = field(offset_of!(Passage, target));
-            let known = self.builder.ins().load(types::I32, flags, counters, known);
+            let known = field(self, offset_of!(Passage, target));
             let is_same = self.builder.ins().icmp(IntCC::Equal, known, target);
             is_known = self.builder.ins().band(is_known, is_same);
         }
         self.check(is_known, end.place);
         if let Some(returns) = call {
-            let cell = field(offset_of!(Passage, cell));
-            let cell = self.builder.ins().load(types::I32, flags, counters, cell);
+            let cell = field(self, offset_of!(Passage, cell));
             self.push(end, returns, cell);
         }
-        let context = field(offset_of!(Passage, context));
-        let context = self
-            .builder
-            .ins()
-            .load(types::I32, flags, counters, context);
+        let context = field(self, offset_of!(Passage, context));
         match target {
             None => self.count(end, row),
             Some(_) => {
-                let straddles = field(offset_of!(Passage, straddles));
-                let straddles = self
-                    .builder
-                    .ins()
-                    .load(types::I32, flags, counters, straddles);
+                let straddles = field(self, offset_of!(Passage, straddles));
                 self.count_by(end, straddles);
             }
         }
