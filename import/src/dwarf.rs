@@ -163,7 +163,7 @@ impl Unwinder {
         user.extend(frames.map(|frame| frame.address.recorded()));
         let reason = self.stack.stopped.as_ref().map(|why| match why {
             UnwindError::NoStack => Reason::Truncated,
-            UnwindError::NoInfo(_) => Reason::NoUnwindInfo,
+            UnwindError::NoInfo(_) | UnwindError::NotRead(_) => Reason::NoUnwindInfo,
             UnwindError::Elsewhere(_) => Reason::VirtualThread,
             UnwindError::NoCode(_) | UnwindError::NotAscending(_) | UnwindError::Unreadable(_) => {
                 Reason::StackUnreadable

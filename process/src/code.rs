@@ -18,6 +18,8 @@ enum Code<T> {
     Module(T),
     /// Code without rules.
     Unknown,
+    /// Code of a file that has not been read yet.
+    NotRead,
     /// No code.
     None,
 }
@@ -49,10 +51,13 @@ impl<'a> MappedCode<'a> {
             ProcessImage::Other(_) => return Code::Unknown,
             ProcessImage::Code(_) => return Code::None,
         };
-        let Some(elf) = elf.contents() else {
-            return Code::Unknown;
+        let Some(contents) = elf.contents() else {
+            return match elf.is_read() {
+                true => Code::Unknown,
+                false => Code::NotRead,
+            };
         };
-        let mut module = elf.module.borrow_mut();
+        let mut module = contents.module.borrow_mut();
         match module.address_of_offset(mapped.offset_of(pc.get())) {
             Some(own) => Code::Module(ask(&mut module, own)),
             None => Code::Unknown,
@@ -71,7 +76,7 @@ impl MappedCode<'_> {
         };
         match self.at(code.start, rows) {
             Code::Module(found) => Some(found),
-            Code::Unknown | Code::None => None,
+            Code::Unknown | Code::NotRead | Code::None => None,
         }
     }
 }
@@ -85,7 +90,7 @@ impl MappedCode<'_> {
         };
         match self.at(pc, start) {
             Code::Module(start) => start,
-            Code::Unknown | Code::None => None,
+            Code::Unknown | Code::NotRead | Code::None => None,
         }
     }
 }
@@ -95,6 +100,7 @@ impl UnwindInfo for MappedCode<'_> {
         match self.at(pc, Module::rule) {
             Code::Module(rule) => rule,
             Code::Unknown => CodeRule::Unknown,
+            Code::NotRead => CodeRule::NotRead,
             Code::None => CodeRule::NoCode,
         }
     }
@@ -104,6 +110,7 @@ impl UnwindInfo for MappedCode<'_> {
         match self.at(frame.lookup(), rule) {
             Code::Module(rule) => rule,
             Code::Unknown => CodeRule::Unknown,
+            Code::NotRead => CodeRule::NotRead,
             Code::None => CodeRule::NoCode,
         }
     }
@@ -130,7 +137,7 @@ impl UnwindInfo for MappedCode<'_> {
         };
         match self.at(pc, start) {
             Code::Module(start) => start,
-            Code::Unknown | Code::None => None,
+            Code::Unknown | Code::NotRead | Code::None => None,
         }
     }
 }

@@ -162,6 +162,11 @@ impl ElfImage {
         self.contents.get_or_init(|| found).as_ref()
     }
 
+    /// Returns false if its contents have not been asked for, or could not be read in time and will be tried again.
+    pub fn is_read(&self) -> bool {
+        self.contents.get().is_some()
+    }
+
     fn read_contents(&self) -> Option<Elf> {
         let (file, _) = self.file.as_ref()?;
         let file = ReadCache::new(file);
@@ -453,6 +458,7 @@ mod tests {
     use super::*;
     use crate::budget::LookBudget;
     use std::process::Command;
+    use varid_unwind::{CodeRule, UnwindInfo};
 
     /// A library with these symbols of its read-only and its executable memory.
     const SYMBOLS: &str = r#"
@@ -473,6 +479,28 @@ mod tests {
         .size last, 4
         last: .ascii "time"
     "#;
+
+    /// Its rules are not guessed, and those of a file that cannot be read at all may be.
+    #[test]
+    fn code_of_a_file_that_could_not_be_read_in_time_has_no_rules_yet() {
+        let late = ElfImage::from_bytes(b"", Path::new("/test/late.so"));
+        let never = ElfImage::from_bytes(b"", Path::new("/test/never.so"));
+        let late = ElfImage {
+            contents: OnceCell::new(),
+            tries: Cell::new((1, Some(clock::after(RETRY)))),
+            ..late
+        };
+        let mut space = crate::AddressSpace::default();
+        for (start, image) in [(0x1000, late), (0x2000, never)] {
+            let image = ProcessImage::Elf(Rc::new(image));
+            space.insert(crate::testing::mapped(start, 0x1000, 0, image));
+        }
+        let mut code = crate::MappedCode::new(&space);
+        let mut rule = |at| UnwindInfo::rule(&mut code, Address::new(at));
+        assert!(matches!(rule(0x1800), CodeRule::NotRead));
+        assert!(matches!(rule(0x2800), CodeRule::Unknown));
+        assert!(matches!(rule(0x3800), CodeRule::NoCode));
+    }
 
     /// An overlay shows the file that lies below under another device; a file system of a process can show any.
     #[test]

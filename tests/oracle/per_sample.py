@@ -223,6 +223,8 @@ class Oracle:
         in_libart = [frame for frame in user if frame.file == self.libart_path]
         delivers = any("QuickDeliverException" in frame.symbol or self.libart.is_long_jump(frame.offset) for frame in in_libart)
         for callee, caller in zip(user, user[1:]):
+            # The frames that are missing may be those that deliver an exception.
+            delivers = delivers or is_reason(callee)
             if self.code.is_managed(callee) and self.code.is_managed(caller):
                 self.counts["calls"] += 1
                 # ART tells the catching frame where it goes on before it takes away the frames that threw.

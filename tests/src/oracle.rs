@@ -51,7 +51,7 @@ pub fn judge_in<const N: usize, S: AsRef<OsStr>>(
 ) -> Result<Value> {
     let (content, value, complaints) = oracle_in(environment, name, arguments)?;
     if !content {
-        bail!("{name}: {value}\n{complaints}");
+        bail!("{name}: {complaints}\n{value}");
     }
     Ok(value)
 }

@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::oracle::judge;
 use crate::scale::{Scale, scale};
 use crate::session::{Recording, beside_raw, processes_noted, record};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use std::collections::BTreeMap;
 
 /// The maximum number of runs, far more than are needed for enough samples.
@@ -127,8 +127,8 @@ pub fn judge_runs_in_art(apps: &[App], rate: u32, enough: u64) -> Result<SampleC
             break;
         }
         let recording = record(app, &beside_raw(&rate.to_string()))?;
-        let counted =
-            judge_art(app, &recording).with_context(|| format!("{} at {rate} Hz", app.name))?;
+        let counted = judge_art(app, &recording)
+            .map_err(|error| anyhow!("{} at {rate} Hz: {error:#}", app.name))?;
         println!("{} at {rate} Hz: {counted:?}", app.name);
         counted.iter().try_for_each(|counted| counts.add(counted))?;
     }

@@ -15,8 +15,10 @@ pub fn bytecode_pc(
         CodeRule::Rule(rule) if rule.machine == frame.regs.machine() => {
             rule.bytecode_pc(&frame.regs, stack)
         }
-        CodeRule::Rule(_) | CodeRule::Unknown | CodeRule::NoCode | CodeRule::Elsewhere => {
-            BytecodePc::NoInterpreter
-        }
+        CodeRule::Rule(_)
+        | CodeRule::Unknown
+        | CodeRule::NotRead
+        | CodeRule::NoCode
+        | CodeRule::Elsewhere => BytecodePc::NoInterpreter,
     }
 }

@@ -117,6 +117,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
         let (Caller { cfa, mut regs }, entered) = match rule {
             CodeRule::NoCode => return Err(UnwindError::NoCode(frame.address.recorded())),
             CodeRule::Elsewhere => return Err(UnwindError::Elsewhere(frame.sp)),
+            CodeRule::NotRead => return Err(UnwindError::NotRead(frame.address.recorded())),
             CodeRule::Rule(rule) => {
                 let cfa = self.cfa(frame, &rule);
                 if let (Some(end), Some(until)) = (cfa, self.until)
@@ -282,7 +283,10 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
                 let address = at.wrapping_add_signed(distance.wrapping_mul(direction));
                 match self.info.rule(address) {
                     CodeRule::Rule(rule) => Some((distance, rule)),
-                    CodeRule::Unknown | CodeRule::NoCode | CodeRule::Elsewhere => None,
+                    CodeRule::Unknown
+                    | CodeRule::NotRead
+                    | CodeRule::NoCode
+                    | CodeRule::Elsewhere => None,
                 }
             })
         };
@@ -314,7 +318,9 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
                     regs.set(self.machine.ip(), Some(value));
                     return Some(Caller { cfa, regs });
                 }
-                CodeRule::Rule(_) | CodeRule::Unknown | CodeRule::Elsewhere => return None,
+                CodeRule::Rule(_) | CodeRule::Unknown | CodeRule::NotRead | CodeRule::Elsewhere => {
+                    return None;
+                }
             }
         }
         None

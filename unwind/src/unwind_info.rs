@@ -12,6 +12,8 @@ pub enum CodeRule {
     Rule(Rc<Rule>),
     /// There is code without a rule. The machine's conventions may lead to the caller.
     Unknown,
+    /// There is code whose rules have not been read yet. Nothing is guessed: later samples have the rules.
+    NotRead,
     /// There is no code.
     NoCode,
     /// There is code that a frame returns to whose callers are not on the stack: it puts them back.

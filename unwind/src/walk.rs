@@ -75,7 +75,7 @@ impl NativeStack {
                     let error = match rule {
                         CodeRule::Elsewhere => UnwindError::Elsewhere(caller.sp),
                         // A stack may be executable, and a wrong rule may take a word of it for a return address.
-                        CodeRule::Rule(_) | CodeRule::Unknown
+                        CodeRule::Rule(_) | CodeRule::Unknown | CodeRule::NotRead
                             if !stack.contains(return_address) =>
                         {
                             if self.frames.len() >= MAX_FRAMES {
@@ -85,9 +85,10 @@ impl NativeStack {
                             self.frames.push(caller);
                             continue;
                         }
-                        CodeRule::Rule(_) | CodeRule::Unknown | CodeRule::NoCode => {
-                            UnwindError::NoCode(return_address)
-                        }
+                        CodeRule::Rule(_)
+                        | CodeRule::Unknown
+                        | CodeRule::NotRead
+                        | CodeRule::NoCode => UnwindError::NoCode(return_address),
                     };
                     (error, Some(caller.sp))
                 }

@@ -56,7 +56,7 @@ impl UnwindRules {
         });
         match module.rule(Address::new(own)) {
             CodeRule::Rule(rule) => Some(CodeRule::Rule(rule)),
-            CodeRule::Unknown | CodeRule::NoCode | CodeRule::Elsewhere => None,
+            CodeRule::Unknown | CodeRule::NotRead | CodeRule::NoCode | CodeRule::Elsewhere => None,
         }
     }
 

@@ -43,6 +43,8 @@ enum CodeAt<'m> {
     Linked,
     /// Code whose callers are not on the stack.
     Thawing,
+    /// Code whose file has not been read yet.
+    NotRead,
     /// No code.
     None,
 }
@@ -56,6 +58,7 @@ impl<'m, F: FnMut(u64) -> CodeAt<'m>> UnwindInfo for Code<F> {
             CodeAt::Module(mut module, own) => module.rule(Address::new(own)),
             CodeAt::Unknown | CodeAt::Linked => CodeRule::Unknown,
             CodeAt::Thawing => CodeRule::Elsewhere,
+            CodeAt::NotRead => CodeRule::NotRead,
             CodeAt::None => CodeRule::NoCode,
         }
     }
@@ -68,14 +71,16 @@ impl<'m, F: FnMut(u64) -> CodeAt<'m>> UnwindInfo for Code<F> {
         match self.0(pc.get()) {
             CodeAt::Module(mut module, own) => module.keeps_frame_pointers(Address::new(own)),
             CodeAt::Linked => true,
-            CodeAt::Unknown | CodeAt::Thawing | CodeAt::None => false,
+            CodeAt::Unknown | CodeAt::Thawing | CodeAt::NotRead | CodeAt::None => false,
         }
     }
 
     fn begins_threads(&mut self, pc: Address) -> bool {
         match self.0(pc.get()) {
             CodeAt::Module(mut module, own) => module.begins_threads(Address::new(own)),
-            CodeAt::Unknown | CodeAt::Linked | CodeAt::Thawing | CodeAt::None => false,
+            CodeAt::Unknown | CodeAt::Linked | CodeAt::Thawing | CodeAt::NotRead | CodeAt::None => {
+                false
+            }
         }
     }
 
@@ -85,7 +90,9 @@ impl<'m, F: FnMut(u64) -> CodeAt<'m>> UnwindInfo for Code<F> {
                 let start = module.function_start(Address::new(own))?;
                 Some(start.wrapping_add(pc.get().wrapping_sub(own)))
             }
-            CodeAt::Unknown | CodeAt::Linked | CodeAt::Thawing | CodeAt::None => None,
+            CodeAt::Unknown | CodeAt::Linked | CodeAt::Thawing | CodeAt::NotRead | CodeAt::None => {
+                None
+            }
         }
     }
 }
@@ -613,6 +620,37 @@ fn code_that_puts_frames_on_the_stack_is_where_it_ends() {
         found.stopped,
         Some(UnwindError::Elsewhere(Address::new(SP + 0x28)))
     );
+}
+
+/// The frame pointers of code that has unwind information may be any words.
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the stack is laid out as x86-64 does"
+)]
+fn what_has_not_been_read_yet_is_not_guessed() {
+    let linked = |end| {
+        move |pc| match pc {
+            pc if pc < CODE => CodeAt::None,
+            pc if pc < end => CodeAt::Linked,
+            _ => CodeAt::NotRead,
+        }
+    };
+    let record = words(CODE, 0, 1, &[0x1234, SP + 0x18, CODE + 0x10, 0, 0, 0]);
+    let read = unwind(&record, None, linked(CODE + 0x20));
+    assert_eq!(
+        (&*ips(&read), read.stopped),
+        (&[CODE, CODE + 0x10][..], None)
+    );
+    for (end, known) in [(CODE, 1), (CODE + 1, 2)] {
+        let found = unwind(&record, None, linked(end));
+        let unread = [CODE, CODE + 0x10][known - 1];
+        assert_eq!(ips(&found), [CODE, CODE + 0x10][..known]);
+        assert_eq!(
+            found.stopped,
+            Some(UnwindError::NotRead(Address::new(unread)))
+        );
+    }
 }
 
 #[test]

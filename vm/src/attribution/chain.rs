@@ -203,8 +203,10 @@ impl<'a> Chain<'a> {
         if let Some(reason) = incomplete.filter(|reason| !self.ends_with(*reason)) {
             self.missing(reason);
         }
-        // Without methods the native frames are all that there is.
-        let stopped = native.stopped.as_ref().filter(|_| managed.is_empty());
+        // Without methods the native frames are all that there is. With them, the outermost ones are known when their files are read.
+        let is_shown =
+            |error: &&UnwindError| managed.is_empty() || matches!(error, UnwindError::NotRead(_));
+        let stopped = native.stopped.as_ref().filter(is_shown);
         if let Some(error) = stopped.filter(|_| !self.ends_in_a_reason()) {
             self.missing(reason(error));
         }

@@ -53,7 +53,7 @@ pub(super) fn lacks_own_frame(
 pub(super) fn reason(error: &UnwindError) -> Reason {
     match error {
         UnwindError::NoStack => Reason::Truncated,
-        UnwindError::NoInfo(_) => Reason::NoUnwindInfo,
+        UnwindError::NoInfo(_) | UnwindError::NotRead(_) => Reason::NoUnwindInfo,
         UnwindError::Elsewhere(_) => Reason::VirtualThread,
         UnwindError::NoCode(_) | UnwindError::NotAscending(_) | UnwindError::Unreadable(_) => {
             Reason::StackUnreadable

@@ -63,6 +63,7 @@ fn find(process: &Process, kinds: Described) -> Found {
         kinds,
         memory: ForeignMemory::new(process.pid),
         problem: None,
+        waits: false,
     };
     if let Some(found) = search.tunnels() {
         return found;
@@ -72,6 +73,7 @@ fn find(process: &Process, kinds: Described) -> Found {
             continue;
         };
         let Some(library) = Library::new(kinds, mapped, image) else {
+            search.waits |= kinds.is_library(&image.path) && !image.is_read();
             continue;
         };
         let found = match library.kind.build(library.build_id) {
@@ -82,7 +84,10 @@ fn find(process: &Process, kinds: Described) -> Found {
             return found;
         }
     }
-    search.problem.map_or(Found::No, Found::Refused)
+    match search.waits {
+        true => search.not_yet(),
+        false => search.problem.map_or(Found::No, Found::Refused),
+    }
 }
 
 /// The library of a VM that a process has mapped.
@@ -137,6 +142,8 @@ struct Search<'p> {
     memory: ForeignMemory,
     /// Why a VM that was found cannot be used.
     problem: Option<String>,
+    /// A library could not be read in time, and will be tried again.
+    waits: bool,
 }
 
 impl Search<'_> {

@@ -396,7 +396,8 @@ fn is_oat(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
 
     #[test]
     fn the_first_code_is_found_in_the_memory_map() {
@@ -406,11 +407,15 @@ mod tests {
             assert!(!own.finds_first_code(Pid::new(std::process::id())));
         }
         assert_eq!(own.looks.get(), 0);
-        // A program with the name of an oat file.
+        // A program with the name of an oat file. It is mapped when it answers.
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("boot.oat");
-        std::fs::copy("/bin/sleep", &program).unwrap();
-        let mut child = Command::new(&program).arg("60").spawn().unwrap();
+        std::fs::copy("/bin/cat", &program).unwrap();
+        let mut command = Command::new(&program);
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.spawn().unwrap();
+        child.stdin.as_mut().unwrap().write_all(b"?").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let other = compiled();
         let found = other.finds_first_code(Pid::new(child.id()));
         child.kill().unwrap();
