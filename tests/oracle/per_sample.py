@@ -201,11 +201,21 @@ class Oracle:
         if not known:
             return "the method that is called has no frame"
         behind = user[known[0] : known[0] + 2]
+        if self.invokes(behind[0]):
+            # By unwind information alone, until the layout of a library is known, a method has a frame when it runs.
+            self.counts["frame not linked yet, method missing"] += 1
+            return None
         is_missing = any(map(is_reason, behind))
         self.counts["frame not linked yet, " + ("caller missing" if is_missing else "caller known")] += 1
         if is_missing or all(map(self.code.is_managed, behind[1:])) and len(behind) > 1:
             return None
         return f"the caller of {behind[0].symbol} is missing, and no reason says so"
+
+    def invokes(self, frame):
+        """Whether a frame is a caller's, at an invoke that is not where its method begins."""
+        dex = self.code.dex(frame)
+        instruction, method = dex.instructions.get(frame.offset - 1, (None, None)) if dex else (None, None)
+        return method is not None and frame.offset - 1 != method.start and bool(dex.invoked(frame.offset - 1))
 
     def executes(self, user):
         """Where the interpreter has called something there is the method that it executes, or a reason."""

@@ -75,6 +75,10 @@ impl SampleCounts {
             "{unresolved} in 1,000 or more unresolved: {self:?}"
         );
         ensure!(
+            self.of("frame not linked yet, method missing") * 1000 < judged,
+            "1 in 1,000 or more without the method that is called: {self:?}"
+        );
+        ensure!(
             self.of("nterp window, unresolved") * 20 < judged,
             "5 % or more unresolved in the middle of nterp's calls: {self:?}"
         );
