@@ -1,6 +1,6 @@
 #!/bin/bash
 # Is every file as the project wants it? Runs all checks and names those that failed.
-# usage: lint.sh
+# usage: lint.sh      where RUSTC_WORKSPACE_WRAPPER is set, without clippy: see rustc-or-clippy.sh
 set -uo pipefail
 
 cd "$(dirname "$0")/.." || exit 1
@@ -56,12 +56,14 @@ vm_seam() { # what is asked of any VM knows none of them, nor do its tests
         none_in "$of_crate"'described\b' vm/src/seam vm/src/attribution
 }
 
-# Nothing is linked here, so its sources need not be compiled.
-export CUSTOM_LIBFUZZER_PATH=/dev/null
 check format cargo fmt --all --check
-check clippy cargo clippy --locked --workspace --all-targets --release --features varid-fuzz/libfuzzer -- -D warnings
-# All targets are those that are tested by default.
-check "clippy of board and long" cargo clippy --locked --workspace --release --test board --test long -- -D warnings
+if [ -z "${RUSTC_WORKSPACE_WRAPPER:-}" ]; then
+    # Nothing is linked here, so its sources need not be compiled.
+    export CUSTOM_LIBFUZZER_PATH=/dev/null
+    check clippy cargo clippy --locked --workspace --all-targets --release --features varid-fuzz/libfuzzer -- -D warnings
+    # All targets are those that are tested by default.
+    check "clippy of board and long" cargo clippy --locked --workspace --release --test board --test long -- -D warnings
+fi
 mapfile -t crates < <(git ls-files -- '*/Cargo.toml' | sed 's!/Cargo.toml$!!')
 check "features of shared crates" scripts/shared_features.sh
 check "modules in circles" scripts/module_circles.py "${crates[@]}"

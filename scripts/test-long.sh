@@ -7,7 +7,7 @@ set -uo pipefail
 
 usage="usage: test-long.sh TARGET-FOLDER DOCUMENT [long|release [STEP...]]"
 declare -A steps=(
-    [long]='host board long boards code module bench cross golden fresh'
+    [long]='host board long boards code module bench cross golden fresh lint'
     [release]='soak fresh-full dist cost fuzz modes paper java'
 )
 lane=${3:-long}
@@ -71,6 +71,7 @@ long_lane() {
     step_wanted cross scripts/cross.sh armhf "$target/cross/armhf"
     step_wanted golden tests/workloads/expected.py verify
     step_wanted fresh scripts/fresh.sh "$target"
+    step_wanted lint scripts/lint.sh
 }
 
 release_lane() {

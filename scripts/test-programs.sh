@@ -28,10 +28,13 @@ long_lane=(
 )
 options=(--no-fail-fast -- -Z unstable-options --report-time "${long_lane[@]/#/--skip=}")
 crates=1
+others=()
 case "${1:-}" in
 build)
     options=(--no-run)
     programs+=(board)
+    # Only to be linted.
+    [ -z "${RUSTC_WORKSPACE_WRAPPER:-}" ] || others=(--test=long --examples)
     ;;
 run) ;;
 board)
@@ -45,7 +48,7 @@ runner=CARGO_TARGET_$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)_RUNNER
 export "$runner=env RUSTC_BOOTSTRAP=1"
 failed=0
 # The whole workspace each time, for then the same features are enabled as in what is built already.
-cargo test --locked --release --workspace "${programs[@]/#/--test=}" "${options[@]}" || failed=1
+cargo test --locked --release --workspace "${programs[@]/#/--test=}" "${others[@]}" "${options[@]}" || failed=1
 # Two packages have none.
 [ -z "$crates" ] || cargo test --locked --profile bench --workspace --exclude=varid-{fuzz,stackvm} --lib --bins --test it "${options[@]}" || failed=1
 exit "$failed"
