@@ -1,25 +1,28 @@
 #!/bin/bash
 # Builds the test programs but `long`, or runs them, each test with its seconds.
-# usage: test-programs.sh build | run | board      run: all but `board`
+# usage: test-programs.sh build | system | crates | board      system: `host` and `program`, which run varid; crates: the others but `board`
 # The tests of single crates are built by the profile `bench`, see Cargo.toml.
-# `run` and `board` leave to the long lane, which runs these programs whole, what takes long and rarely finds what the others do not.
+# `system` and `board` leave to the long lane, which runs these programs whole, what takes long and rarely finds what the others do not.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-programs=(abi live program vm stackvm host)
 long_lane=(
     annotate::every_native_instruction
     areas::every_sample_of_native_words
     art14::art_14_returns_on_the_board_what_the_models_say
     attribution::a_sample_in_the_middle_of_an_invoke
+    attribution::every_sample_in_art_14s_switch_interpreter
+    attribution::every_sample_in_nterp
     attribution::every_sample_of_a_32_bit_process
     attribution::every_sample_of_an_unseen_build
     attribution::every_sample_of_hardware_cycles_in_nterp
     calls::art_s_counts_are_those_of_its_own_trace
     configuration::samples_are_recorded_exactly_if_their_innermost
     device::a_full_device_ends_a_session
+    diff::a_method_with_six_times_the_work
     device::a_recording_whose_cable_is_pulled
     device::a_session_whose_cable_is_pulled
+    java::a_thousand_java_frames
     java::java_frames_behind_calls_of_the_vm
     held_up::a_process_with_more_files_than_may_be_opened
     kept_symbols::text_that_a_program_has_moved
@@ -27,20 +30,22 @@ long_lane=(
     withstands::two_hundred_threads_at_once
 )
 options=(--no-fail-fast -- -Z unstable-options --report-time "${long_lane[@]/#/--skip=}")
-crates=1
+crates=
 others=()
 case "${1:-}" in
 build)
     options=(--no-run)
-    programs+=(board)
+    programs=(abi live program vm stackvm host board)
+    crates=1
     # Only to be linted.
     [ -z "${RUSTC_WORKSPACE_WRAPPER:-}" ] || others=(--test=long --examples)
     ;;
-run) ;;
-board)
-    programs=(board)
-    crates=
+system) programs=(program host) ;;
+crates)
+    programs=(abi live vm stackvm)
+    crates=1
     ;;
+board) programs=(board) ;;
 *) sed -n '3s/^# *//p' "$0" >&2; exit 2 ;;
 esac
 # The stable test harness reports seconds only to programs that see this variable. Compilers must not: crates are built anew where it is set.

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Do all tests pass? Runs what `make test-programs` has built and ends with the counts.
 # usage: test.sh RELEASE-FOLDER WORKLOADS-FOLDER LOG [yes|no]
-# The board's tests, which keep one processor busy, run beside the others; what they print comes after those. no: without them.
+# Tests of single crates take the time that those of the system leave, which wait for much. The board's tests, which keep one processor busy, run
+# beside both. What these two print comes after that. no: without the board.
 set -uo pipefail
 
 case "$#${4:-}" in
@@ -19,28 +20,33 @@ failed=0
 export VARID_ARTVM=$release/artvm
 export CARGO_TERM_COLOR=never
 
-on_this_machine() { # prints what all tests but the board's say
+of_crates() { # prints what their tests say, and those of workloads
     local failed=0
-    scripts/test-programs.sh run || failed=1
+    scripts/test-programs.sh crates || failed=1
     cargo test --locked --release --workspace --doc || failed=1
     tests/workloads/check.sh "$release/artvm" "$workloads" '' '--art 14 --no-dim' '--art 14 --no-dim --int' || failed=1
     return "$failed"
 }
+export -f of_crates
+export release workloads
 
 # Process groups of their own: the emulator, and what tests have started, ends with them. The board's go first, where that is allowed: the others
 # share the work of two processors, these cannot.
 set -m
-trap 'kill -- "-$board" "-$host" 2>/dev/null' EXIT
+trap 'kill -- "-$board" "-$crates" "-$system" 2>/dev/null' EXIT
 trap 'exit 130' INT TERM HUP
 : >"$log.board"
 [ "${4:-yes}" = no ] || nice -n -5 scripts/test-programs.sh board >"$log.board" 2>&1 &
 board=$!
-on_this_machine 2>&1 | tee "$log" &
-host=$(jobs -p %%)
+nice -n 19 bash -c of_crates >"$log.crates" 2>&1 &
+crates=$!
+scripts/test-programs.sh system 2>&1 | tee "$log" &
+system=$(jobs -p %%)
 wait %% || failed=1
+wait "$crates" || failed=1
 wait "$board" || failed=1
 trap - EXIT
-tee -a "$log" <"$log.board"
+cat "$log.crates" "$log.board" | tee -a "$log"
 echo "tests that took longest, in seconds:"
 sed -nE 's/^test (.*) \.\.\. .*<([0-9.]+)s>$/\2 \1/p' "$log" | sort -rn | head -n 40
 scripts/count-tests.sh "$log" "$failed"
