@@ -8,7 +8,7 @@ set -uo pipefail
 usage="usage: test-long.sh TARGET-FOLDER DOCUMENT [long|release [STEP...]]"
 declare -A steps=(
     [long]='host board long boards code module bench cross golden fresh lint'
-    [release]='soak fresh-full dist cost fuzz modes paper java'
+    [release]='soak fresh-full dist cost fuzz modes processors paper java'
 )
 lane=${3:-long}
 if [ $# -lt 2 ] || [ -z "${steps[$lane]:-}" ]; then
@@ -52,11 +52,13 @@ step_wanted() { ! is_wanted "$1" || step "$@"; }
 
 # Samples of compiled code in each mode of ART: recordings go one after the other, their oracles beside each other.
 modes=compiled::modes::
+# Programs for RISC-V on simulated processors, a quarter of an hour of simulation.
+processors=processors::
 
 # Each emulated board keeps one processor busy, and counts instructions: beside it goes what is not timed.
 long_lane() {
     local on_boards=(armv7:: compiled_board:: determinism:: make_board:: module:: pmu:: pointer_authentication:: probes_board:: unwinding::)
-    local elsewhere=(--skip "$modes")
+    local elsewhere=(--skip "$modes" --skip "$processors")
     for name in "${on_boards[@]}"; do elsewhere+=(--skip "$name"); done
     begin_wanted board program board board
     step_wanted host program host host
@@ -84,13 +86,14 @@ release_lane() {
     step_wanted fuzz fuzz/run.sh 40
     end_wanted cost
     step_wanted modes program modes long --test-threads 2 "$modes"
+    step_wanted processors program processors long "$processors"
     step_wanted paper scripts/paper.sh "$target" docs/evaluation.md
     step_wanted java scripts/java_programs.py "$target/release" docs/java-programs.md
 }
 
 found() { # STEP: what its log says last
     case $1 in
-    host | board | long | boards | code | modes) grep -a '^test result:' "$logs/$1.log" | sed 's/^test result: [a-zA-Z]*\. //; s/; 0 ignored.*//' | tail -n 1 ;;
+    host | board | long | boards | code | modes | processors) grep -a '^test result:' "$logs/$1.log" | sed 's/^test result: [a-zA-Z]*\. //; s/; 0 ignored.*//' | tail -n 1 ;;
     fresh-full) grep -a '^tests: [0-9]\|^packages: [0-9]' "$logs/fresh-full.log" | sed 's/, files of.*//' | paste -sd';' ;;
     soak) grep -a '^soak' "$logs/soak.log" | tail -n 1 ;;
     *) tail -n 1 "$logs/$1.log" ;;
