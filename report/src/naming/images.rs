@@ -288,10 +288,15 @@ impl ImageTable {
             let State::Read(file, Ok(source)) = state else {
                 return None;
             };
-            let problem = source.elf.symbols().problems().first()?;
             let path = file.path.display();
+            if let Some(problem) = source.elf.symbols().problems().first() {
+                return Some(format!(
+                    "{path} cannot be read as a whole, names are missing or of its other tables: {problem}"
+                ));
+            }
+            let problem = source.elf.debug_problem()?;
             Some(format!(
-                "{path} cannot be read as a whole, names are missing or of its other tables: {problem}"
+                "{path}: debug information cannot be read as a whole, lines and inlined functions are missing: {problem}"
             ))
         })
     }

@@ -131,6 +131,12 @@ impl ElfSource {
             .unwrap_or_default()
     }
 
+    /// Why debug information that the file has, and that was asked for, cannot be read as a whole.
+    #[must_use]
+    pub fn debug_problem(&self) -> Option<&str> {
+        self.debug.get()?.problem()
+    }
+
     /// The symbols of the file, including those of its separate debug file.
     #[must_use]
     pub fn symbols(&self) -> &ElfSymbols {

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use object::{Object, ObjectSection};
 use varid_symbolizer::elf::{DebugFiles, ElfSource, ElfSymbols, SymbolOrigin};
 
 /// The small program in all its forms, compiled once. None if there is no compiler; the reason is printed.
@@ -161,6 +162,28 @@ fn compressed_and_split_debug_information_is_read() {
             continue;
         }
         assert!(is_whole(folder, form, &DebugFiles::none()), "{form}");
+    }
+}
+
+#[test]
+fn a_compressed_section_of_a_false_size_is_a_problem() {
+    let Some(folder) = programs() else { return };
+    // The lowest byte of the size: in the header of a section, or in big-endian order after `ZLIB`.
+    for (form, section, size) in [("zlib", ".debug_info", 8), ("zlib-gnu", ".zdebug_info", 11)] {
+        let Ok(mut bytes) = std::fs::read(folder.join(form)) else {
+            eprintln!("not tried: {form}");
+            continue;
+        };
+        let file = object::File::parse(&*bytes).unwrap();
+        let mut sections = file.sections();
+        let found = sections.find(|found| found.name() == Ok(section)).unwrap();
+        let at = found.file_range().unwrap().0 as usize + size;
+        bytes[at] = bytes[at].wrapping_add(1);
+        let source = ElfSource::from_bytes(bytes, form, &DebugFiles::none()).unwrap();
+        assert_eq!(source.debug_problem(), None, "before it is asked for");
+        source.frames(0);
+        let problem = source.debug_problem().unwrap();
+        assert!(problem.starts_with(".debug_info: ") && problem.contains(" bytes of "));
     }
 }
 

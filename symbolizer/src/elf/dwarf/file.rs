@@ -62,6 +62,11 @@ impl DebugFile {
         }
     }
 
+    /// Why a part of it cannot be read.
+    pub(in crate::elf) fn problem(&self) -> Option<&str> {
+        self.sections.problem.as_deref()
+    }
+
     /// The functions at `address`, innermost first.
     pub(in crate::elf) fn frames(&self, address: u64) -> Vec<Frame<'_>> {
         self.index

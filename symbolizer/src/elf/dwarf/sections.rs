@@ -16,6 +16,8 @@ pub(super) struct Sections {
     endian: RunTimeEndian,
     /// The size of all sections, in bytes.
     pub(super) size: usize,
+    /// Why the first of those that cannot be read cannot be.
+    pub(super) problem: Option<String>,
 }
 
 impl Sections {
@@ -31,6 +33,7 @@ impl Sections {
 
     fn load(image: &ElfReader<'_>, name: impl Fn(SectionId) -> Option<&'static str>) -> Self {
         let mut size = 0usize;
+        let mut problem = None;
         let load = |id: SectionId| -> Result<Vec<u8>> {
             let used = matches!(
                 id,
@@ -45,11 +48,14 @@ impl Sections {
                     | SectionId::DebugStr
                     | SectionId::DebugStrOffsets
             );
-            let bytes = name(id)
-                .filter(|_| used)
-                .and_then(|name| image.bytes_of(name).ok())
-                .map(Cow::into_owned)
-                .unwrap_or_default();
+            let bytes = match name(id).filter(|_| used) {
+                Some(name) => image.bytes_of(name).unwrap_or_else(|error| {
+                    problem.get_or_insert_with(|| format!("{name}: {error}"));
+                    Cow::default()
+                }),
+                None => Cow::default(),
+            };
+            let bytes = bytes.into_owned();
             size = size.saturating_add(bytes.len());
             Ok(bytes)
         };
@@ -58,6 +64,7 @@ impl Sections {
             sections,
             endian: image.encoding().endian(),
             size,
+            problem,
         }
     }
 
