@@ -11,6 +11,7 @@ long_lane=(
     areas::every_sample_of_native_words
     art14::art_14_returns_on_the_board_what_the_models_say
     attribution::a_sample_in_the_middle_of_an_invoke
+    attribution::every_page_fault_in_art
     attribution::every_sample_in_art_14s_switch_interpreter
     attribution::every_sample_in_nterp
     attribution::every_sample_of_a_32_bit_process

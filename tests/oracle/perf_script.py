@@ -84,7 +84,8 @@ def attributed(path, execs=None):
             if sample:
                 yield key, sample
             key = int(head["thread"]), head["time"]
-            sample = Attributed(int(head["rest"], 16), int(head["process"]))
+            # Some events have a symbol of the address.
+            sample = Attributed(int(head["rest"].split()[0], 16), int(head["process"]))
         elif line.strip():
             raise SystemExit(f"{path}: perf script printed {line!r}")
     if sample:

@@ -120,6 +120,30 @@ fn every_sample_in_art_14s_switch_interpreter_has_its_methods() -> Result<()> {
     Ok(())
 }
 
+/// A page fault is where an instruction is the first to touch memory: in frames that are being made, at the ends of stacks. A timer seldom meets
+/// these.
+#[test]
+fn every_page_fault_in_art_has_its_methods() -> Result<()> {
+    if skip_without_root("attribution") {
+        return Ok(());
+    }
+    let mut options = beside_raw("1").to_vec();
+    options.splice(..2, ["-e", "page-faults", "-c", "1"]);
+    for (release, of_release) in [
+        (Release::Art11, &[][..]),
+        (Release::Art14, &[]),
+        (Release::Art14, &["--int"]),
+    ] {
+        for app in with(interpreted_workloads()?, release, of_release) {
+            let counts = judge_art(&app, &record(&app, &options)?)?;
+            let counts = counts.context("it was over too soon")?;
+            println!("page faults of {} in {release:?}: {counts}", app.name);
+            ensure!(counts["samples"].as_u64() > Some(1000), "{counts}");
+        }
+    }
+    Ok(())
+}
+
 /// Once in about 5,000 samples, an invoke of this app has unlinked the VM's frames, and not linked them to its own yet.
 #[test]
 fn a_sample_in_the_middle_of_an_invoke_has_its_methods() -> Result<()> {
