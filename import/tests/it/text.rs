@@ -234,9 +234,10 @@ fn threads_and_processes_beyond_the_limits_are_one_row_that_is_counted() {
 
 #[test]
 fn long_names_are_cut_and_the_session_is_read() {
+    const EVENTS: usize = 20;
     let long = "\u{1}".repeat(300_000);
     let mut text = format!("# cmdline : {long}\n# os release : {long}\n");
-    for number in 0..200 {
+    for number in 0..EVENTS {
         text.push_str(&format!(
             "t 1 1.000000: 1 e{number}{long}: 4005 f (/{number}{long})\n"
         ));
@@ -245,12 +246,12 @@ fn long_names_are_cut_and_the_session_is_read() {
     let imported = import_bytes(text.as_bytes(), format).unwrap();
     let session = imported.session();
     let manifest = session.manifest();
-    assert_eq!(manifest.events.len(), 200);
+    assert_eq!(manifest.events.len(), EVENTS);
     assert!(manifest.events.iter().all(|event| event.name.len() <= 256));
     assert!(manifest.target.value.len() <= 4_096 && manifest.host.kernel.len() <= 256);
     assert_eq!(
         (manifest.counts.samples, imported.samples().len()),
-        (200, 1)
+        (EVENTS as u64, 1)
     );
 }
 
