@@ -16,20 +16,11 @@ use crate::{
     event::EventDesc,
     format::{
         APPROXIMATE, CONTEXT_KERNEL, CONTEXT_USER, FIRST_ID, OLD_SAMPLE_TYPE, RAW_SIZE,
-        RAW_SIZE_WITH_FLAGS, kind, misc,
+        RAW_SIZE_WITH_FLAGS, misc,
     },
     mode,
     record::{CpuMode, MappingRecord, NO_UID, Sample, SessionRecord},
 };
-
-/// A record whose callchains lie in a list that it shares with others.
-#[derive(Debug)]
-pub enum Decoded {
-    /// A sample.
-    Sample(Sample<ChainSpan>),
-    /// Any other record.
-    Other(Box<SessionRecord>),
-}
 
 /// A range of a list of addresses.
 #[derive(Debug, Clone, Copy)]
@@ -68,19 +59,13 @@ impl ChainSpan {
     }
 }
 
-/// Decodes a record and returns it with its time. Returns `None` for kinds that no session needs.
+/// Decodes a record that is not a sample, and returns it with its time. Returns `None` for kinds that no session needs.
 ///
-/// `body` is everything after the record's header, in a file with these `events`. Callchains are appended to `chains`.
+/// `body` is everything after the record's header.
 pub fn record(
     header: Header,
     body: &[u8],
-    events: &[RawContent],
-    chains: &mut Vec<Address>,
-) -> Result<Option<(MonotonicNs, Decoded)>, Malformed> {
-    if header.kind == kind::SAMPLE {
-        let sample = sample(header.misc, body, events, chains)?;
-        return Ok(Some((sample.time, Decoded::Sample(sample))));
-    }
+) -> Result<Option<(MonotonicNs, Box<SessionRecord>)>, Malformed> {
     let Some((time, record)) = KernelRecord::parse(header.kind, header.misc, body)? else {
         return Ok(None);
     };
@@ -127,7 +112,7 @@ pub fn record(
         KernelRecord::Lost(count) => SessionRecord::Lost { time, count },
         KernelRecord::Throttle => return Ok(None),
     };
-    Ok(Some((time, Decoded::Other(Box::new(record)))))
+    Ok(Some((time, Box::new(record))))
 }
 
 fn mapping(record_misc: u16, time: MonotonicNs, record: &Mmap2Record<'_>) -> MappingRecord {
@@ -155,8 +140,11 @@ const LAYOUT: SampleLayout = SampleLayout {
     registers: 0,
 };
 
-fn sample(
-    record_misc: u16,
+/// Decodes a sample of a file with these `events`. Its callchains are appended to `chains`.
+///
+/// `body` is everything after the record's header.
+pub fn sample(
+    header: Header,
     body: &[u8],
     events: &[RawContent],
     chains: &mut Vec<Address>,
@@ -170,7 +158,7 @@ fn sample(
         .ok_or(no_event)?;
     let raw_content = *events.get(event).ok_or(no_event)?;
     let sample = SampleFields::parse(LAYOUT, &mut fields)?;
-    let mode = match record_misc & misc::CPUMODE_MASK {
+    let mode = match header.misc & misc::CPUMODE_MASK {
         misc::KERNEL => CpuMode::Kernel,
         _ => CpuMode::User,
     };

@@ -52,7 +52,11 @@ pub fn marker_at(address: Address) -> Option<Marker> {
         .get()
         .checked_sub(REMAP_BASE)?
         .checked_div(SLOT_SIZE)?;
-    Marker::in_slot(slot)
+    // Libraries lie above the range.
+    match slot < MARKER_SLOTS {
+        true => Marker::in_slot(slot),
+        false => None,
+    }
 }
 
 /// Returns true if an address lies in the remap range.
@@ -112,6 +116,7 @@ mod tests {
         assert_eq!(at(REMAP_BASE - 1), None);
         assert_eq!(at(FIRST_METHOD), None);
         assert_eq!(at(FIRST_METHOD - 1), None);
+        assert_eq!(at(u64::MAX), None);
     }
 
     #[test]

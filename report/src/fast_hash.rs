@@ -52,4 +52,10 @@ impl Hasher for BothHashers<'_> {
         first.write(bytes);
         second.write(bytes);
     }
+
+    fn write_u128(&mut self, number: u128) {
+        let [first, second] = &mut self.0;
+        first.write_u128(number);
+        second.write_u128(number);
+    }
 }

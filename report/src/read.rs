@@ -188,12 +188,13 @@ impl Builder {
     }
 
     fn sample(&mut self, sample: &Sample<&[Address]>) {
-        let precise = precise::chain_of(&mut self.resolver, sample);
+        let Some(precise) = precise::chain_of(&mut self.resolver, sample) else {
+            return self.placed_sample(sample);
+        };
         let mut sample = *sample;
-        match (&precise, sample.mode) {
-            (Some(chain), CpuMode::Kernel) => sample.kernel = chain,
-            (Some(chain), CpuMode::User) => sample.user = chain,
-            (None, _) => {}
+        match sample.mode {
+            CpuMode::Kernel => sample.kernel = &precise,
+            CpuMode::User => sample.user = &precise,
         }
         self.placed_sample(&sample);
     }

@@ -1,11 +1,10 @@
 //! Counts the samples of each address in each file.
 
-use std::collections::HashMap;
-
 use varid_model::{Address, FrameAddress, Pid};
 use varid_recording::{Sample, remap};
 
 use crate::{
+    fast_hash::FastMap,
     frames::{ImageId, ImageOffset},
     naming::Resolver,
     shares::SampleShare,
@@ -29,7 +28,7 @@ pub struct SampledAddress {
 /// Collects the sampled addresses of an event.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SampledAddresses {
-    by_place: HashMap<ImageOffset, AddressCounts>,
+    by_place: FastMap<ImageOffset, AddressCounts>,
     /// Addresses of the current sample that have already been counted.
     seen: Vec<ImageOffset>,
 }

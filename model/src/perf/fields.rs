@@ -59,6 +59,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     ///
     /// The record ends before that.
+    #[inline]
     pub fn u64(&mut self) -> Result<u64, Malformed> {
         Ok(u64::from_le_bytes(self.array()?))
     }
@@ -68,6 +69,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     ///
     /// The record ends before that.
+    #[inline]
     pub fn u32(&mut self) -> Result<u32, Malformed> {
         Ok(u32::from_le_bytes(self.array()?))
     }
@@ -77,6 +79,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     ///
     /// The record ends before that.
+    #[inline]
     pub fn pair(&mut self) -> Result<(u32, u32), Malformed> {
         Ok((self.u32()?, self.u32()?))
     }
@@ -86,6 +89,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     ///
     /// The record ends before that.
+    #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (taken, rest) = self
             .rest
@@ -101,6 +105,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     ///
     /// The record ends before that.
+    #[inline]
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self
             .rest
@@ -116,6 +121,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     ///
     /// The record ends before that.
+    #[inline]
     pub fn words(&mut self, count: u64) -> Result<&'a [[u8; 8]], Malformed> {
         let len = usize::try_from(count)
             .ok()

@@ -55,6 +55,7 @@ impl<'a> SampleFields<'a> {
     /// # Errors
     ///
     /// The sample is shorter than its fields.
+    #[inline]
     pub fn parse(layout: SampleLayout, fields: &mut Fields<'a>) -> Result<Self, Malformed> {
         let has = |field: u32| layout.sample_type & field != 0;
         let mut sample = Self::default();

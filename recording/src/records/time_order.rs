@@ -7,8 +7,8 @@ use varid_model::{Address, MonotonicNs};
 
 use super::Damage;
 use crate::{
-    decode::{self, ChainSpan, Decoded, RawContent},
-    format::RECORD_HEADER_SIZE,
+    decode::{self, ChainSpan, RawContent},
+    format::{RECORD_HEADER_SIZE, kind},
     record::{RecordRef, Sample, SessionRecord},
 };
 
@@ -90,20 +90,22 @@ impl TimeOrder {
         body: &[u8],
         events: &[RawContent],
     ) -> Result<(), Damage> {
-        let decoded = decode::record(header, body, events, &mut self.open.chains);
-        let decoded = decoded.map_err(|Malformed { at: place, reason }| {
+        let damage = |Malformed { at: place, reason }| {
             let before = RECORD_HEADER_SIZE.saturating_add(place);
             let at = at.saturating_add(before as u64);
             Damage { at, reason }
-        })?;
-        let Some((time, record)) = decoded else {
-            return Ok(());
+        };
+        let (time, place) = if header.kind == kind::SAMPLE {
+            let sample = decode::sample(header, body, events, &mut self.open.chains);
+            let sample = sample.map_err(damage)?;
+            (sample.time, self.keep(sample))
+        } else {
+            let Some((time, record)) = decode::record(header, body).map_err(damage)? else {
+                return Ok(());
+            };
+            (time, Place::Other(record))
         };
         self.latest = self.latest.max(time);
-        let place = match record {
-            Decoded::Other(record) => Place::Other(record),
-            Decoded::Sample(sample) => self.keep(sample),
-        };
         self.records.push((time, place));
         Ok(())
     }

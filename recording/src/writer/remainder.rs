@@ -5,9 +5,9 @@ use varid_model::perf::Header;
 
 use super::tally::Tally;
 use crate::{
-    decode::{self, Decoded, RawContent},
+    decode::{self, RawContent},
     event::SessionEvents,
-    format::RECORD_HEADER_SIZE,
+    format::{RECORD_HEADER_SIZE, kind},
 };
 
 /// Returns the size of the first whole records of a batch that fit into `room` bytes.
@@ -29,19 +29,20 @@ pub fn lose(batch: &[u8], events: &SessionEvents, tally: &mut Tally) {
         && let Some(end) = at.checked_add(size)
         && let Some(record) = batch.get(at..end)
     {
-        chains.clear();
-        let decoded = header(record).zip(record.get(RECORD_HEADER_SIZE..));
-        let decoded = decoded
-            .and_then(|(header, body)| decode::record(header, body, &events, &mut chains).ok()?);
-        match decoded {
-            Some((_, Decoded::Sample(sample))) => {
+        at = end;
+        let parts = header(record).zip(record.get(RECORD_HEADER_SIZE..));
+        let Some((header, body)) = parts else {
+            continue;
+        };
+        if header.kind == kind::SAMPLE {
+            chains.clear();
+            if let Ok(sample) = decode::sample(header, body, &events, &mut chains) {
                 let [kernel, user] = [sample.kernel, sample.user].map(|span| span.of(&chains));
                 tally.retract(&sample.with_chains(kernel, user));
             }
-            Some((_, Decoded::Other(record))) => tally.drop(&record),
-            None => {}
+        } else if let Ok(Some((_, record))) = decode::record(header, body) {
+            tally.drop(&record);
         }
-        at = end;
     }
 }
 

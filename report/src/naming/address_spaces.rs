@@ -68,6 +68,11 @@ impl SpaceState {
         let [bits, _] = self.0;
         bits
     }
+
+    /// Returns all bits.
+    pub const fn fingerprint(self) -> Fingerprint {
+        self.0
+    }
 }
 
 impl AddressSpaces {
