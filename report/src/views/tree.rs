@@ -10,11 +10,12 @@ use super::{
 };
 use crate::{
     call_tree::{CallTree, TreeNode},
-    columns::{Column, Columns, OutputFormat, Sheet, SheetRole, Value},
+    columns::{Column, Columns, OutputFormat, Value},
     frames::ProfileSymbol,
     measures::{MeasureColumns, ShownMeasures},
     scope::Scope,
     shares::Share,
+    sheet::{Sheet, SheetRole},
     view::{ReportTable, TableChoice, TableNeed, TreeDirection},
 };
 
@@ -62,7 +63,11 @@ pub static BOTTOM_UP: TableKind = TableKind {
 };
 
 /// Makes one sheet with a line for each node, in preorder.
-fn sheets<'p>(scope: &Scope<'p>, direction: TreeDirection, format: OutputFormat) -> Vec<Sheet<'p>> {
+fn sheets<'s>(
+    scope: &'s Scope<'_>,
+    direction: TreeDirection,
+    format: OutputFormat,
+) -> Vec<Sheet<'s>> {
     let tree = CallTree::new(scope, direction);
     let width = scope.view.text.width;
     let images = scope.view.text.has_room_for_images();
@@ -192,7 +197,7 @@ fn names<'t, 'p: 't>(direction: TreeDirection, images: bool) -> [LineColumn<'t, 
             0 | 1 => name,
             frames => format!("{name} ({frames} deep)").into(),
         };
-        let stem = line.stem.clone();
+        let stem = line.stem.clone().into();
         Value::Branch { stem, name }
     });
     let symbol: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
