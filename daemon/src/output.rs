@@ -165,6 +165,14 @@ mod tests {
     }
 
     #[test]
+    fn a_report_whose_reader_has_left_is_no_error() {
+        let of =
+            |kind: io::ErrorKind| anyhow::Error::from(varid_report::Error::Output(kind.into()));
+        assert!(is_closed_pipe(&of(io::ErrorKind::BrokenPipe)));
+        assert!(!is_closed_pipe(&of(io::ErrorKind::StorageFull)));
+    }
+
+    #[test]
     fn sizes_have_units() {
         assert_eq!(size(999), "999 B");
         assert_eq!(size(1_500), "1.5 KB");

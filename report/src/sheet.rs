@@ -141,6 +141,41 @@ impl<'s> Sheet<'s> {
     }
 }
 
+/// The cells of one row after the other.
+pub struct Cells<'s, 'p, R> {
+    scope: &'s Scope<'p>,
+    columns: Vec<Column<'p, R>>,
+    values: Vec<Value<'p>>,
+}
+
+impl<'s, 'p, R> Cells<'s, 'p, R> {
+    /// Takes the columns in the order of the sheet.
+    pub const fn new(scope: &'s Scope<'p>, columns: Vec<Column<'p, R>>) -> Self {
+        let values = Vec::new();
+        Self {
+            scope,
+            columns,
+            values,
+        }
+    }
+
+    /// Returns the cells of a row, which replace those of the previous one.
+    pub fn of(&mut self, row: &R) -> &[Value<'p>] {
+        self.with(row, [])
+    }
+
+    /// Like [`Cells::of`], followed by further cells.
+    pub fn with(&mut self, row: &R, further: impl IntoIterator<Item = Value<'p>>) -> &[Value<'p>] {
+        let values = self
+            .columns
+            .iter()
+            .map(|column| column.value(self.scope, row));
+        self.values.clear();
+        self.values.extend(values.chain(further));
+        &self.values
+    }
+}
+
 /// The rows as a list of objects.
 impl Serialize for Sheet<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -172,5 +207,71 @@ struct RowObject<'r> {
 impl Serialize for RowObject<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serialize_present(self.header.iter().zip(self.cells), serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number of lines, and a rule after them.
+    #[derive(Debug)]
+    struct Numbers(u64);
+
+    impl DeferredLines for Numbers {
+        fn each(&self, take: &mut TakeLine<'_>) -> io::Result<()> {
+            for number in 0..self.0 {
+                take(Some(&[Value::Count(number)]))?;
+            }
+            take(None)
+        }
+    }
+
+    fn sheet() -> Sheet<'static> {
+        let cells = |value| SheetLine::Cells(vec![value]);
+        Sheet {
+            header: vec!["n".into()],
+            lines: vec![
+                cells(Value::Count(7)),
+                SheetLine::Deferred(Box::new(Numbers(2))),
+                cells(Value::Absent),
+            ],
+            ..Sheet::without_columns(SheetRole::Rows)
+        }
+    }
+
+    #[test]
+    fn rows_are_objects_in_order_whether_they_are_in_memory_or_not() {
+        let json = serde_json::to_string(&sheet()).unwrap();
+        assert_eq!(json, r#"[{"n":7},{"n":0},{"n":1},{}]"#);
+    }
+
+    #[test]
+    fn no_line_is_made_after_an_error_and_a_closed_pipe_stays_one() {
+        struct Closed;
+        impl io::Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let sheet = Sheet {
+            lines: vec![SheetLine::Deferred(Box::new(Numbers(u64::MAX)))],
+            ..sheet()
+        };
+        let error = serde_json::to_writer(Closed, &sheet).unwrap_err();
+        assert_eq!(io::Error::from(error).kind(), io::ErrorKind::BrokenPipe);
+        let mut taken = 0;
+        let stopped = sheet.each_line(&mut |_| {
+            taken += 1;
+            match taken {
+                3 => Err(io::ErrorKind::BrokenPipe.into()),
+                _ => Ok(()),
+            }
+        });
+        assert!(stopped.is_err());
+        assert_eq!(taken, 3);
     }
 }

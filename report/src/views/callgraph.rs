@@ -14,7 +14,7 @@ use crate::{
     measures::{MeasureColumns, ShownMeasures},
     scope::{Scope, percent},
     shares::Share,
-    sheet::{DeferredLines, Sheet, SheetLine, SheetRole, TakeLine},
+    sheet::{Cells, DeferredLines, Sheet, SheetLine, SheetRole, TakeLine},
     view::{GroupBy, ReportTable, TableChoice, TableNeed},
     weights::Weight,
 };
@@ -123,10 +123,14 @@ impl<'s, 'p> Graph<'s, 'p> {
         found.unwrap_or_default().iter().filter_map(line)
     }
 
+    fn cells<R>(&self, columns: Columns<'p, R>) -> Cells<'s, 'p, R> {
+        Cells::new(self.scope, columns.of(self.format))
+    }
+
     /// Like `opreport --callgraph`: callers are indented above the method; callees and the method's own samples are
     /// indented below it.
     fn text(&self, take: &mut TakeLine<'_>) -> io::Result<()> {
-        let mut cells = Cells::new(self, line_columns(&self.scope.measures));
+        let mut cells = self.cells(line_columns(&self.scope.measures));
         take(None)?;
         for method in &self.methods {
             for line in self.lines(method, Side::Caller) {
@@ -155,7 +159,7 @@ impl<'s, 'p> Graph<'s, 'p> {
 
     /// A row for each pair of caller and callee.
     fn csv(&self, take: &mut TakeLine<'_>) -> io::Result<()> {
-        let mut cells = Cells::new(self, line_columns(&self.scope.measures));
+        let mut cells = self.cells(line_columns(&self.scope.measures));
         for method in &self.methods {
             let lines = std::iter::once(Line::own(method, Relation::Own))
                 .chain(self.lines(method, Side::Caller))
@@ -169,7 +173,7 @@ impl<'s, 'p> Graph<'s, 'p> {
 
     /// The methods, each with the lists of its callers and callees.
     fn json(&self, take: &mut TakeLine<'_>) -> io::Result<()> {
-        let mut cells = Cells::new(self, groups::symbol_columns(&self.scope.measures));
+        let mut cells = self.cells(groups::symbol_columns(&self.scope.measures));
         let labels = groups::symbol_labels();
         for method in &self.methods {
             let list = |side| {
@@ -177,9 +181,8 @@ impl<'s, 'p> Graph<'s, 'p> {
                 let object = |line| neighbour_object(self.scope, &labels, &line);
                 Value::List(lines.map(object).collect())
             };
-            cells.of(method);
-            cells.values.extend(NEIGHBOURS.map(|(_, side)| list(side)));
-            take(Some(&cells.values))?;
+            let lists = NEIGHBOURS.map(|(_, side)| list(side));
+            take(Some(cells.with(method, lists)))?;
         }
         Ok(())
     }
@@ -195,34 +198,6 @@ impl DeferredLines for Graph<'_, '_> {
             OutputFormat::Json => self.json(take),
             OutputFormat::Csv => self.csv(take),
         }
-    }
-}
-
-/// The cells of one line after the other.
-struct Cells<'s, 'p, R> {
-    scope: &'s Scope<'p>,
-    columns: Vec<Column<'p, R>>,
-    values: Vec<Value<'p>>,
-}
-
-impl<'s, 'p, R> Cells<'s, 'p, R> {
-    fn new(graph: &Graph<'s, 'p>, columns: Columns<'p, R>) -> Self {
-        Self {
-            scope: graph.scope,
-            columns: columns.of(graph.format),
-            values: Vec::new(),
-        }
-    }
-
-    /// Returns the cells of a line, which replace those of the previous one.
-    fn of(&mut self, line: &R) -> &[Value<'p>] {
-        let values = self
-            .columns
-            .iter()
-            .map(|column| column.value(self.scope, line));
-        self.values.clear();
-        self.values.extend(values);
-        &self.values
     }
 }
 

@@ -65,3 +65,39 @@ impl ColumnWidth {
 fn width(value: &Value) -> usize {
     value.cell(2).chars().count()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_of_numbers_is_as_wide_as_its_widest_formatted_number() {
+        let cells: [&[Value]; 5] = [
+            &[Value::Percent(9.994), Value::Percent(0.0)],
+            &[Value::Percent(9.996), Value::Ratio(2.5)],
+            &[Value::Percent(-10.0), Value::Percent(99.0), Value::Absent],
+            &[Value::Count(99), Value::Count(100), Value::Count(7)],
+            &[Value::Change(0.5), Value::Signed(-1234), "ä".into()],
+        ];
+        for cells in cells {
+            let mut column = ColumnWidth::new("");
+            cells.iter().for_each(|cell| column.add(cell));
+            let widest = cells.iter().map(width).max();
+            assert_eq!(Some(column.widest()), widest, "{cells:?}");
+        }
+        assert_eq!(ColumnWidth::new("label").widest(), 5);
+    }
+
+    #[test]
+    fn only_a_cell_that_must_not_be_cut_widens_a_narrow_column() {
+        let branch = |stem: &'static str, name: &'static str| Value::Branch {
+            stem: stem.into(),
+            name: name.into(),
+        };
+        let mut column = ColumnWidth::new("");
+        column.add(&branch("a/long/file/name.c:12", "and more"));
+        assert_eq!(column.narrowest(), NARROWEST);
+        column.add(&branch("a/long/file/name.c:12", ""));
+        assert_eq!(column.narrowest(), 21);
+    }
+}
