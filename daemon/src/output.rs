@@ -1,9 +1,8 @@
 //! Writes text, tables and JSON to standard output, which the reader may close early.
 
-use anyhow::Context;
 use serde::Serialize;
 use std::error::Error;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::iter::successors;
 use varid_recording::terminal::{MAX_PADDING, one_line, printable};
 
@@ -32,21 +31,6 @@ pub fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// Writes to standard output what `make` writes, while it is made. A closed pipe is not an error.
-pub fn stream(make: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    let flush = |mut out: BufWriter<_>| out.flush().context("cannot write");
-    match make(&mut out).and_then(|()| flush(out)) {
-        Err(error) if is_closed_pipe(&error) => Ok(()),
-        written => written,
-    }
-}
-
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref());
-    causes.any(|cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Writes a document with its schema version.
@@ -162,14 +146,6 @@ mod tests {
             .context("cannot write x: no room")
             .context("outer");
         assert_eq!(reason(error.as_ref()), "outer: cannot write x: no room");
-    }
-
-    #[test]
-    fn a_report_whose_reader_has_left_is_no_error() {
-        let of =
-            |kind: io::ErrorKind| anyhow::Error::from(varid_report::Error::Output(kind.into()));
-        assert!(is_closed_pipe(&of(io::ErrorKind::BrokenPipe)));
-        assert!(!is_closed_pipe(&of(io::ErrorKind::StorageFull)));
     }
 
     #[test]

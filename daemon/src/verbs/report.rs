@@ -3,7 +3,6 @@
 use super::{export, pager};
 use crate::cli::selection::{self, FrameDetail};
 use crate::cli::{ExportArgs, ReportArgs};
-use crate::output;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,7 +37,7 @@ pub fn run(mut args: ReportArgs) -> anyhow::Result<ExitCode> {
             pager::print(terminal, &text)?;
         }
         // A call graph has millions of lines.
-        None => output::stream(|out| write(&profile, &view, format, out))?,
+        None => pager::stream(|out| write(&profile, &view, format, out))?,
     }
     Ok(ExitCode::SUCCESS)
 }
