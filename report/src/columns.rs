@@ -1,9 +1,13 @@
 //! Describes the columns of a table once, for text, JSON and CSV.
 //!
-//! A view describes each [`Column`]: its name in each format that has it, and its value in a row. [`Sheet::new`]
-//! selects the columns of one format and evaluates them. The format writers see values only and do not depend on views.
+//! A view describes each [`Column`]: its name in each format that has it, and its value in a row. A
+//! [`Sheet`](crate::sheet::Sheet) has the columns of one format and their values. The format writers see values only and
+//! do not depend on views.
 
-use std::{borrow::Cow, fmt};
+use std::{
+    borrow::Cow,
+    fmt::{self, Write},
+};
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
@@ -41,7 +45,7 @@ pub enum Value<'p> {
     Probability(f64),
     /// A name in a tree, with the connecting lines before it, which are never cut off. Text only.
     Branch {
-        stem: String,
+        stem: Cow<'static, str>,
         name: Cow<'p, str>,
     },
     /// A flag that is set. A flag that is not set is [`Value::Absent`].
@@ -61,16 +65,29 @@ impl Value<'_> {
     /// Formats the value for text and CSV with this number of decimals.
     pub fn cell(&self, decimals: usize) -> Cow<'_, str> {
         match self {
-            Self::Absent | Self::Object(_) | Self::List(_) => "".into(),
             Self::Text(text) | Self::Name(text) => text.as_ref().into(),
-            Self::Count(number) => number.to_string().into(),
-            Self::Signed(number) => number.to_string().into(),
-            Self::Percent(percent) | Self::Ratio(percent) => format!("{percent:.decimals$}").into(),
-            Self::Change(change) => format!("{change:+.decimals$}").into(),
-            Self::Probability(probability) => format!("{probability:e}").into(),
-            Self::Branch { stem, name } => format!("{stem}{name}").into(),
-            Self::True => "true".into(),
+            _ => {
+                let mut cell = String::new();
+                self.append_to(&mut cell, decimals);
+                cell.into()
+            }
         }
+    }
+
+    /// Appends the formatted value to a cell.
+    pub fn append_to(&self, cell: &mut String, decimals: usize) {
+        let formatted = match self {
+            Self::Absent | Self::Object(_) | Self::List(_) => Ok(()),
+            Self::Text(text) | Self::Name(text) => cell.write_str(text),
+            Self::Count(number) => write!(cell, "{number}"),
+            Self::Signed(number) => write!(cell, "{number}"),
+            Self::Percent(percent) | Self::Ratio(percent) => write!(cell, "{percent:.decimals$}"),
+            Self::Change(change) => write!(cell, "{change:+.decimals$}"),
+            Self::Probability(probability) => write!(cell, "{probability:e}"),
+            Self::Branch { stem, name } => cell.write_str(stem).and_then(|()| cell.write_str(name)),
+            Self::True => cell.write_str("true"),
+        };
+        debug_assert!(formatted.is_ok(), "strings grow as necessary");
     }
 
     /// Returns true if text shortens the value as a function name.
@@ -192,13 +209,20 @@ impl<'p> Object<'p> {
 
 impl Serialize for Object<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let present = self.0.iter().filter(|(_, value)| *value != Value::Absent);
-        let mut map = serializer.serialize_map(None)?;
-        for (name, value) in present {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
+        serialize_present(self.0.iter().map(|(name, value)| (name, value)), serializer)
     }
+}
+
+/// Serializes the columns of a row that have a value as an object.
+pub fn serialize_present<'v, S: Serializer>(
+    columns: impl Iterator<Item = (&'v ColumnName, &'v Value<'v>)>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    for (name, value) in columns.filter(|(_, value)| **value != Value::Absent) {
+        map.serialize_entry(name, value)?;
+    }
+    map.end()
 }
 
 /// The name of a column or of a JSON key.
@@ -265,8 +289,13 @@ impl<'p, R> Column<'p, R> {
         }
     }
 
-    /// Its value in a row.
-    fn value(&self, scope: &Scope<'p>, row: &R) -> Value<'p> {
+    /// Returns true if text shows `-` for a missing or empty value.
+    pub const fn has_dash(&self) -> bool {
+        self.dash
+    }
+
+    /// Returns its value in a row.
+    pub fn value(&self, scope: &Scope<'p>, row: &R) -> Value<'p> {
         match self.value {
             ColumnValue::OfRow(value) => value(scope, row),
             ColumnValue::OfMeasure(value, place) => value(scope, row, place),
@@ -343,115 +372,10 @@ impl<'p, R> Columns<'p, R> {
     }
 }
 
-/// A table, ready to be written in one format.
-#[derive(Debug, Clone)]
-pub struct Sheet<'p> {
-    /// Determines its key in JSON.
-    pub role: SheetRole,
-    /// Text before the table. Text only.
-    pub intro: Option<&'static str>,
-    /// Text that replaces the table. Text only.
-    pub replacement: Option<String>,
-    /// The columns' names.
-    pub header: Vec<Cow<'static, str>>,
-    /// Columns that show `-` for a missing or empty value.
-    pub dashes: Vec<bool>,
-    pub lines: Vec<SheetLine<'p>>,
-    /// Label of the line that stands for the folded rows. Text only.
-    pub folded: Option<String>,
-    /// Number of rows hidden by the view's limits.
-    pub hidden: usize,
-    /// Width of the terminal in columns. Text only.
-    pub width: Option<usize>,
-}
-
-/// Index at which additional columns are inserted.
-const fn inserted_at(columns: usize, format: OutputFormat) -> usize {
-    match format {
-        OutputFormat::Text => 0,
-        OutputFormat::Json | OutputFormat::Csv => columns,
-    }
-}
-
-/// The role of a sheet in a view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SheetRole {
-    /// The images of an overview.
-    Images,
-    /// The rows of the view. CSV has only this sheet.
-    Rows,
-    /// Additional information for text. JSON omits it.
-    TextOnly,
-}
-
-/// A line of a sheet.
-#[derive(Debug, Clone)]
-pub enum SheetLine<'p> {
-    Cells(Vec<Value<'p>>),
-    /// A separator between groups of rows. Text only.
-    Rule,
-}
-
-impl<'p> Sheet<'p> {
-    /// Makes a sheet with the columns of a format and without rows.
-    pub fn new<R>(role: SheetRole, columns: &[Column<'p, R>], format: OutputFormat) -> Self {
-        let named = columns.iter().filter_map(|column| column.name(format));
-        Self {
-            role,
-            intro: None,
-            replacement: None,
-            header: named.cloned().collect(),
-            dashes: columns.iter().map(|column| column.dash).collect(),
-            lines: Vec::new(),
-            folded: None,
-            hidden: 0,
-            width: None,
-        }
-    }
-
-    /// Inserts columns that only this table has: before the others in text, after them in JSON and CSV.
-    pub fn insert_columns(&mut self, names: Vec<Cow<'static, str>>, format: OutputFormat) {
-        let place = inserted_at(self.header.len(), format);
-        self.dashes.splice(place..place, names.iter().map(|_| true));
-        self.header.splice(place..place, names);
-    }
-
-    /// Adds a row with the values of the inserted columns.
-    pub fn push_with<R>(
-        &mut self,
-        columns: &[Column<'p, R>],
-        scope: &Scope<'p>,
-        row: &R,
-        inserted: Vec<Value<'p>>,
-        format: OutputFormat,
-    ) {
-        let values = columns.iter().map(|column| column.value(scope, row));
-        let mut values: Vec<_> = values.collect();
-        let place = inserted_at(values.len(), format);
-        values.splice(place..place, inserted);
-        self.lines.push(SheetLine::Cells(values));
-    }
-
-    /// Adds a row.
-    pub fn push<R>(&mut self, columns: &[Column<'p, R>], scope: &Scope<'p>, row: &R) {
-        let values = columns.iter().map(|column| column.value(scope, row));
-        self.lines.push(SheetLine::Cells(values.collect()));
-    }
-
-    /// The rows as JSON objects.
-    pub fn into_objects(self) -> Vec<Object<'p>> {
-        let Self { header, lines, .. } = self;
-        let object = |line| match line {
-            SheetLine::Cells(cells) => Some(Object(header.iter().cloned().zip(cells).collect())),
-            SheetLine::Rule => None,
-        };
-        lines.into_iter().filter_map(object).collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sheet::{Sheet, SheetRole};
 
     #[test]
     fn a_format_has_the_columns_that_are_named_in_it_in_its_order() {

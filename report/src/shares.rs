@@ -56,6 +56,11 @@ impl WeightList {
         Weight::new(values.iter().copied())
     }
 
+    /// The values of all stacks.
+    fn slices(&self) -> impl Iterator<Item = &[u64]> {
+        self.values.chunks_exact(self.counters)
+    }
+
     fn add(&mut self, stack: StackId, weight: Weight) {
         let place = self.place(stack);
         for (place, value) in self.values.get_mut(place).into_iter().flatten().enumerate() {
@@ -152,15 +157,15 @@ impl<'s> StackWeights<'s> {
         };
         let of_stack = |stack| number(self.stacks.frame(stack)?);
         let groups: Vec<_> = self.stacks.ids().map(of_stack).collect();
-        self.grouped(numbers, &groups)
+        self.grouped(numbers, &groups).collect()
     }
 
-    /// Returns the weight of calls between groups. Each sample counts once for a pair of caller and callee.
+    /// Returns the weight of calls between groups, in no order. Each sample counts once for a pair of caller and callee.
     pub fn by_call<Caller: Copy + Eq + Hash, Callee: Copy + Eq + Hash>(
         &self,
         caller: impl Fn(FrameId) -> Option<Caller>,
         callee: impl Fn(FrameId) -> Option<Callee>,
-    ) -> HashMap<(Caller, Callee), Weight> {
+    ) -> Vec<((Caller, Callee), Weight)> {
         let call = |stack| {
             let parent = self.stacks.parent(stack)?;
             Some((
@@ -172,26 +177,25 @@ impl<'s> StackWeights<'s> {
         let of_stack = |stack| numbers.of(call(stack)?);
         let groups: Vec<_> = self.stacks.ids().map(of_stack).collect();
         let calls = self.grouped(numbers, &groups);
-        let total = |(pair, share): (_, Share)| (pair, share.total);
-        calls.into_iter().map(total).collect()
+        calls.map(|(pair, share)| (pair, share.total)).collect()
     }
 
-    /// Computes the shares of groups. `groups` has the group of each [`StackId`].
+    /// Computes the shares of groups that have a weight. `groups` has the group of each [`StackId`].
     fn grouped<G: Copy + Eq + Hash>(
         &self,
         GroupNumbers(numbers): GroupNumbers<G>,
         groups: &[Option<GroupIndex>],
-    ) -> HashMap<G, Share> {
+    ) -> impl Iterator<Item = (G, Share)> + use<G> {
         let shares = match numbers.len() <= MASK_BITS {
             true => self.few_groups(numbers.len(), groups),
             false => self.many_groups(numbers.len(), groups),
         };
-        let share = |(group, number): (G, GroupIndex)| {
+        let share = move |(group, number): (G, GroupIndex)| {
             let share = shares.get(number.index()).copied();
             (group, share.unwrap_or_default())
         };
         let all = numbers.into_iter().map(share);
-        all.filter(|(_, share)| !share.total.is_zero()).collect()
+        all.filter(|(_, share)| !share.total.is_zero())
     }
 
     /// Computes the shares by group index, with one bit for each group in a word.
@@ -199,17 +203,18 @@ impl<'s> StackWeights<'s> {
         let mut shares = vec![Share::<Weight>::default(); count];
         // By stack: the groups in it.
         let mut masks: Vec<u64> = Vec::with_capacity(groups.len());
-        for (stack, group) in self.stacks.ids().zip(groups) {
-            let own = self.own.get(stack);
+        for ((stack, group), own) in self.stacks.ids().zip(groups).zip(self.own.slices()) {
             let parent = self.stacks.parent(stack);
             let parent = parent.and_then(|parent| masks.get(parent.index()));
             let mut mask = parent.copied().unwrap_or_default();
             let bit = group.and_then(|group| 1u64.checked_shl(group.number()));
             mask |= bit.unwrap_or_default();
             masks.push(mask);
-            if own.is_zero() {
+            // Most stacks are only callers.
+            if own.iter().all(|value| *value == 0) {
                 continue;
             }
+            let own = Weight::new(own.iter().copied());
             if let Some(share) = group.and_then(|group| shares.get_mut(group.index())) {
                 share.own.add(own);
             }
@@ -324,7 +329,7 @@ mod tests {
             (share.own.get(0), share.total.get(0))
         };
         assert_eq!((samples(1), samples(2)), ((0, 2), (2, 2)));
-        let calls = weights(&tables).by_call(Some, Some);
+        let calls: HashMap<_, _> = weights(&tables).by_call(Some, Some).into_iter().collect();
         let call = |from, to| calls[&(FrameId(from), FrameId(to))].get(0);
         assert_eq!((call(1, 2), call(2, 1), call(2, 2)), (2, 1, 1));
     }
@@ -355,6 +360,7 @@ mod tests {
             let tables = tables(&stacks);
             let shares = weights(&tables).by_frame(Some);
             let calls = weights(&tables).by_call(Some, Some);
+            let calls: HashMap<_, _> = calls.into_iter().collect();
             let all = tables.1.sample_sum(EVENT);
             prop_assert_eq!(all.samples(), stacks.len() as u64);
             prop_assert!(!shares.contains_key(&FrameId(99)));

@@ -1,8 +1,9 @@
-//! Text for people on a terminal: its width, and the pager.
+//! Text for people on a terminal: its width, and the pager. What programs read, without one.
 
 use crate::output;
+use anyhow::Context;
 use console::Term;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, atomic::AtomicBool};
 use varid_report::TextLimits;
@@ -54,6 +55,25 @@ pub fn print(terminal: Option<usize>, text: &[u8]) -> anyhow::Result<()> {
     }
 }
 
+/// Writes to standard output what `make` writes, while it is made, without a pager.
+///
+/// # Errors
+///
+/// Making or writing fails. A closed pipe is not an error.
+pub fn stream(make: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let flush = |mut out: BufWriter<_>| out.flush().context("cannot write");
+    match make(&mut out).and_then(|()| flush(out)) {
+        Err(error) if is_closed_pipe(&error) => Ok(()),
+        written => written,
+    }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref());
+    causes.any(|cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
 /// Shows text through `$VARID_PAGER`, `$PAGER` or `less`. Prints it directly if that is empty, `cat`, or does not exist.
 fn show(text: &[u8]) -> anyhow::Result<()> {
     let named = ["VARID_PAGER", "PAGER"];
@@ -87,5 +107,18 @@ fn show(text: &[u8]) -> anyhow::Result<()> {
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_whose_reader_has_left_is_no_error() {
+        let of =
+            |kind: io::ErrorKind| anyhow::Error::from(varid_report::Error::Output(kind.into()));
+        assert!(is_closed_pipe(&of(io::ErrorKind::BrokenPipe)));
+        assert!(!is_closed_pipe(&of(io::ErrorKind::StorageFull)));
     }
 }

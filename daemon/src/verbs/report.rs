@@ -3,6 +3,7 @@
 use super::{export, pager};
 use crate::cli::selection::{self, FrameDetail};
 use crate::cli::{ExportArgs, ReportArgs};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use varid_recording::SessionReader;
@@ -28,8 +29,16 @@ pub fn run(mut args: ReportArgs) -> anyhow::Result<ExitCode> {
     let terminal = (format == OutputFormat::Text)
         .then(pager::columns)
         .flatten();
-    let text = rendered(&profile, &view(&args, terminal), format)?;
-    pager::print(terminal, &text)?;
+    let view = view(&args, terminal);
+    match terminal {
+        Some(_) => {
+            let mut text = Vec::new();
+            write(&profile, &view, format, &mut text)?;
+            pager::print(terminal, &text)?;
+        }
+        // A call graph has millions of lines.
+        None => pager::stream(|out| write(&profile, &view, format, out))?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -82,24 +91,28 @@ fn view(args: &ReportArgs, terminal: Option<usize>) -> View {
     }
 }
 
-/// Returns the view of each event as text, or as JSON or CSV that of the first one.
-fn rendered(profile: &Profile, view: &View, format: OutputFormat) -> anyhow::Result<Vec<u8>> {
+/// Writes the view of each event as text, or as JSON or CSV that of the first one.
+fn write(
+    profile: &Profile,
+    view: &View,
+    format: OutputFormat,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
     let all_events = view.side_by_side || view.table.needs(TableNeed::AllEvents);
     let shown = match format {
         OutputFormat::Text if !all_events => profile.events.iter().collect(),
         // All events are in one table. JSON and CSV are for programs: one document per event.
         OutputFormat::Text | OutputFormat::Json | OutputFormat::Csv => vec![profile.event(None)?],
     };
-    let mut text = Vec::new();
-    for event in shown {
-        if !text.is_empty() {
-            text.extend(b"\n");
+    for (number, event) in shown.into_iter().enumerate() {
+        if number > 0 {
+            writeln!(out)?;
         }
         let view = View {
             event: Some(event.event),
             ..view.clone()
         };
-        render(profile, &view, format, &mut text)?;
+        render(profile, &view, format, out)?;
     }
-    Ok(text)
+    Ok(())
 }

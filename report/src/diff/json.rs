@@ -13,8 +13,9 @@ use super::{
 };
 use crate::{
     JSON_VERSION, JSON_VERSION_OF_MEASURES,
-    columns::{Object, OutputFormat, rounded},
+    columns::{OutputFormat, rounded},
     measures::MeasureOrigin,
+    sheet::{Sheet, SheetRole},
     time_span::nanoseconds,
     view::{GroupBy, RowOrder},
 };
@@ -61,10 +62,10 @@ struct Tables {
     tested_by: &'static str,
     level: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    layers: Option<Vec<Object<'static>>>,
+    layers: Option<Sheet<'static>>,
     by: &'static str,
     rows_tested: usize,
-    rows: Vec<Object<'static>>,
+    rows: Sheet<'static>,
     rows_hidden: usize,
 }
 
@@ -158,18 +159,17 @@ fn values<'c>(comparison: &'c Comparison) -> Values<'c> {
 }
 
 fn tables(comparison: &Comparison) -> Tables {
-    let objects =
-        |table: &DiffTable| table::sheet(comparison, table, OutputFormat::Json).into_objects();
+    let sheet = |table: &DiffTable| table::sheet(comparison, table, OutputFormat::Json);
     let (first, last) = (comparison.tables.first(), comparison.tables.last());
     let layers = first.filter(|_| comparison.tables.len() > 1);
     Tables {
         tested_by: comparison.tested_by().name(),
         level: comparison.view.level,
-        layers: layers.map(objects),
+        layers: layers.map(sheet),
         by: last.map_or(GroupBy::Symbol, |table| table.by).name(),
         rows_tested: last.map_or(0, |table| table.tested),
         rows_hidden: last.map_or(0, |table| table.hidden),
-        rows: last.map(objects).unwrap_or_default(),
+        rows: last.map_or_else(|| Sheet::without_columns(SheetRole::Rows), sheet),
     }
 }
 

@@ -8,7 +8,8 @@ use super::{
     total::relative,
 };
 use crate::{
-    columns::{OutputFormat, Sheet, SheetLine, SheetRole, Value, probability_text},
+    columns::{OutputFormat, Value, probability_text},
+    sheet::{Sheet, SheetLine, SheetRole},
     view::GroupBy,
 };
 

@@ -6,6 +6,7 @@ use varid_model::{Layer, MonotonicNs, Pid, Rate, Tid};
 use varid_recording::{EventDesc, terminal::one_line};
 
 use super::ExportRequest;
+pub(crate) use crate::plain::plain;
 use crate::{
     error::{Error, Result},
     frames::{FrameId, ProfileFrame, ProfileImage, ProfileSymbol, SymbolId},
@@ -292,17 +293,5 @@ impl<'p> SourceFiles<'p> {
     /// Returns the file of a symbol, if known.
     pub fn of(&self, symbol: SymbolId) -> Option<&'p str> {
         *self.0.get(symbol.index())?
-    }
-}
-
-/// Makes a name printable in one line, without control characters for terminals or viewers.
-pub(crate) fn plain(name: &str) -> Cow<'_, str> {
-    let is_plain = name
-        .bytes()
-        .all(|byte| byte.is_ascii() && !byte.is_ascii_control());
-    if is_plain {
-        Cow::Borrowed(name)
-    } else {
-        Cow::Owned(one_line(name))
     }
 }

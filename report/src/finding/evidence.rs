@@ -1,6 +1,6 @@
 //! Sums samples by place, and decides whether one place is clearly the largest.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use varid_model::Layer;
 
@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     activity::{Activities, Activity},
+    fast_hash::FastMap,
     frames::SymbolId,
     profile::Profile,
     scope::{Scope, percent},
@@ -73,7 +74,7 @@ impl<'p> Evidence<'p> {
             ..Self::default()
         };
         // Sum by id first, which is cheaper than by name.
-        let mut sums: HashMap<(SymbolId, Option<SymbolId>), u64> = HashMap::new();
+        let mut sums: FastMap<(SymbolId, Option<SymbolId>), u64> = FastMap::default();
         for row in profile.weights.rows(&scope.measures.counters()) {
             let value = scope.value(row.weight);
             let activity = activities.as_ref();

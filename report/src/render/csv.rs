@@ -5,11 +5,11 @@ use std::{
     io::{self, Write},
 };
 
-use varid_recording::terminal::one_line;
-
 use crate::{
-    columns::{OutputFormat, Sheet, SheetLine, SheetRole},
+    columns::OutputFormat,
+    plain::plain,
     scope::Scope,
+    sheet::{Sheet, SheetRole},
     views,
 };
 
@@ -25,12 +25,10 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
 /// Writes a table after a header.
 pub fn write_sheet(sheet: &Sheet, out: &mut dyn Write) -> io::Result<()> {
     record(sheet.header.iter().map(|name| name.as_ref().into()), out)?;
-    for line in &sheet.lines {
-        if let SheetLine::Cells(cells) = line {
-            record(cells.iter().map(|value| value.cell(6)), out)?;
-        }
-    }
-    Ok(())
+    sheet.each_line(&mut |cells| match cells {
+        Some(cells) => record(cells.iter().map(|value| value.cell(6)), out),
+        None => Ok(()),
+    })
 }
 
 /// Writes a record according to RFC 4180, but with Unix line endings.
@@ -38,20 +36,27 @@ pub fn record<'f>(
     fields: impl Iterator<Item = Cow<'f, str>>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let fields: Vec<String> = fields.map(|field| quoted(&field)).collect();
-    writeln!(out, "{}", fields.join(","))
+    let mut line = String::new();
+    for (place, field) in fields.enumerate() {
+        if place > 0 {
+            line.push(',');
+        }
+        line.push_str(&quoted(&field));
+    }
+    line.push('\n');
+    out.write_all(line.as_bytes())
 }
 
 /// Formats a field in one line. An apostrophe precedes a field that a spreadsheet would take for a formula.
-fn quoted(field: &str) -> String {
-    let mut text = one_line(field);
+fn quoted(field: &str) -> Cow<'_, str> {
+    let mut text = plain(field);
     if text.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠'])
         && text.parse::<f64>().is_err()
     {
-        text.insert(0, '\'');
+        text = format!("'{text}").into();
     }
     if text.contains([',', '"']) {
-        text = format!("\"{}\"", text.replace('"', "\"\""));
+        text = format!("\"{}\"", text.replace('"', "\"\"")).into();
     }
     text
 }

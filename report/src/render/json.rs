@@ -12,11 +12,12 @@ use varid_recording::{SampleSource, SessionState, SessionTarget};
 
 use crate::{
     JSON_VERSION, JSON_VERSION_OF_MEASURES,
-    columns::{Object, OutputFormat, SheetRole, rounded},
+    columns::{OutputFormat, rounded},
     finding::{Finding, Place},
     measures::{Measure, MeasureOrigin},
     missing_files::MissingFile,
     scope::Scope,
+    sheet::{Sheet, SheetRole},
     time_span::nanoseconds,
     views,
     weights::SampleWeight,
@@ -97,11 +98,11 @@ struct JsonTables<'p> {
     percent_of: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     measures: Vec<JsonMeasure<'p>>,
-    layers: Vec<Object<'p>>,
+    layers: Sheet<'p>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    images: Option<Vec<Object<'p>>>,
+    images: Option<Sheet<'p>>,
     by: &'static str,
-    rows: Vec<Object<'p>>,
+    rows: Sheet<'p>,
     rows_hidden: usize,
 }
 
@@ -229,18 +230,18 @@ fn json_tables<'s>(scope: &'s Scope) -> JsonTables<'s> {
     let mut tables = JsonTables {
         percent_of: scope.percent_of.name(),
         measures: measures(scope),
-        layers: views::layers(scope, OutputFormat::Json).into_objects(),
+        layers: views::layers(scope, OutputFormat::Json),
         images: None,
         by: scope.view.table.rows,
-        rows: Vec::new(),
+        rows: Sheet::without_columns(SheetRole::Rows),
         rows_hidden: 0,
     };
     for sheet in views::sheets(scope, OutputFormat::Json) {
         match sheet.role {
-            SheetRole::Images => tables.images = Some(sheet.into_objects()),
+            SheetRole::Images => tables.images = Some(sheet),
             SheetRole::Rows => {
                 tables.rows_hidden = sheet.hidden;
-                tables.rows = sheet.into_objects();
+                tables.rows = sheet;
             }
             SheetRole::TextOnly => {}
         }

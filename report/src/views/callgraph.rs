@@ -1,6 +1,6 @@
 //! The call graph: each method with its callers and callees.
 
-use std::{cmp::Reverse, collections::HashMap};
+use std::{cmp::Ordering, io};
 
 use super::{
     groups,
@@ -9,91 +9,206 @@ use super::{
     rows::{self, Row},
 };
 use crate::{
-    columns::{Column, Columns, Object, OutputFormat, Sheet, SheetLine, SheetRole, Value},
+    columns::{Column, Columns, Object, OutputFormat, Value},
     frames::SymbolId,
     measures::{MeasureColumns, ShownMeasures},
     scope::{Scope, percent},
     shares::Share,
+    sheet::{Cells, DeferredLines, Sheet, SheetLine, SheetRole, TakeLine},
     view::{GroupBy, ReportTable, TableChoice, TableNeed},
     weights::Weight,
 };
 
-/// A method with its callers and callees.
-#[derive(Debug, Clone)]
-struct Method<'p> {
-    /// The method. The percentages of its callers and callees refer to its total.
-    row: Row<'p>,
-    /// Its callers, sorted by descending share.
-    callers: Vec<Neighbour<'p>>,
-    /// Its callees, sorted by descending share. A recursive method is in both lists.
-    callees: Vec<Neighbour<'p>>,
+/// The methods of a view with their callers and callees. A call is small, and there may be millions: what is written of
+/// it is made when it is written.
+#[derive(Debug)]
+struct Graph<'s, 'p> {
+    scope: &'s Scope<'p>,
+    /// In the order of the table by symbol.
+    methods: Vec<Row<'p>>,
+    callers: Neighbours,
+    callees: Neighbours,
+    format: OutputFormat,
 }
 
+/// The callers of all symbols, or their callees. A recursive method is in both lists.
+#[derive(Debug)]
+struct Neighbours(Vec<Neighbour>);
+
 /// A caller or callee.
-#[derive(Debug, Clone)]
-struct Neighbour<'p> {
-    /// The row, without its own share.
-    row: Row<'p>,
+#[derive(Debug, Clone, Copy)]
+struct Neighbour {
+    of: SymbolId,
+    other: SymbolId,
     /// The samples with this caller and callee. Each sample counts once, even if the pair is in the stack several times.
     weight: Weight,
 }
 
-/// Returns the methods of a view in the order of its table by symbol, and the number of hidden ones.
-fn methods<'p>(scope: &Scope<'p>) -> (Vec<Method<'p>>, usize) {
-    let rows = rows::rows(scope, GroupBy::Symbol, scope.view);
-    let (mut callers, mut callees): (Neighbours, Neighbours) = Default::default();
-    let symbol_of = |frame| scope.symbol_of(frame);
-    for ((caller, callee), weight) in scope.weights.by_call(symbol_of, symbol_of) {
-        callers.entry(callee).or_default().push((caller, weight));
-        callees.entry(caller).or_default().push((callee, weight));
+impl Neighbours {
+    /// Sorts neighbours by the symbol that they belong to, and those of a symbol by descending share.
+    fn new(scope: &Scope, mut neighbours: Vec<Neighbour>) -> Self {
+        neighbours.sort_unstable_by(|one, other| {
+            let by_symbol = one.of.cmp(&other.of);
+            let by_share = || scope.value(other.weight).cmp(&scope.value(one.weight));
+            let by_name = || compare_names(scope, one.other, other.other);
+            by_symbol.then_with(by_share).then_with(by_name)
+        });
+        Self(neighbours)
     }
-    let neighbours = |of: &mut Neighbours, row: &Row| {
-        let id = row.symbol().map(|symbol| symbol.id);
-        let found = id.and_then(|id| of.remove(&id)).unwrap_or_default();
-        sorted(scope, found, row.share.total)
-    };
-    let method = |row: Row<'p>| Method {
-        callers: neighbours(&mut callers, &row),
-        callees: neighbours(&mut callees, &row),
-        row,
-    };
-    (rows.shown.into_iter().map(method).collect(), rows.hidden)
+
+    /// Returns the neighbours of a symbol.
+    fn of(&self, symbol: SymbolId) -> &[Neighbour] {
+        let start = self.0.partition_point(|neighbour| neighbour.of < symbol);
+        let end = self.0.partition_point(|neighbour| neighbour.of <= symbol);
+        self.0.get(start..end).unwrap_or_default()
+    }
 }
 
-type Neighbours = HashMap<SymbolId, Vec<(SymbolId, Weight)>>;
-
-fn sorted<'p>(
-    scope: &Scope<'p>,
-    found: Vec<(SymbolId, Weight)>,
-    all: Weight,
-) -> Vec<Neighbour<'p>> {
-    let value = |neighbour: &Neighbour| scope.value(neighbour.weight);
-    let mut neighbours: Vec<Neighbour> = found
-        .into_iter()
-        .filter_map(|(id, weight)| {
-            let row = rows::symbol_row(scope, id, Share::default())?;
-            Some(Neighbour { row, weight })
-        })
-        .filter(|neighbour| percent(value(neighbour), scope.value(all)) >= scope.view.min_percent)
-        .collect();
-    let order = |neighbour: &Neighbour<'p>| {
-        let symbol = neighbour.row.symbol();
-        let name = symbol.map(|symbol| (symbol.symbol.name.as_str(), symbol.symbol.inlined));
-        let id = symbol.map(|symbol| symbol.id);
-        (Reverse(value(neighbour)), name, neighbour.row.image(), id)
+/// Compares symbols by name, then by image.
+fn compare_names(scope: &Scope, one: SymbolId, other: SymbolId) -> Ordering {
+    let key = |id| {
+        let symbol = scope.profile.frames.symbol(id);
+        let name = symbol.map(|symbol| (symbol.name.as_str(), symbol.inlined));
+        (
+            name,
+            scope.image_of(id).map(|image| image.name.as_str()),
+            id,
+        )
     };
-    neighbours.sort_by(|one, other| order(one).cmp(&order(other)));
-    neighbours
+    key(one).cmp(&key(other))
+}
+
+impl<'s, 'p> Graph<'s, 'p> {
+    /// Returns the graph of a view, and the number of hidden methods.
+    fn new(scope: &'s Scope<'p>, format: OutputFormat) -> (Self, usize) {
+        let rows = rows::rows(scope, GroupBy::Symbol, scope.view);
+        let symbol_of = |frame| scope.symbol_of(frame);
+        let calls = scope.weights.by_call(symbol_of, symbol_of);
+        let callers = calls
+            .iter()
+            .map(|&((other, of), weight)| Neighbour { of, other, weight });
+        let callers = Neighbours::new(scope, callers.collect());
+        let callees =
+            calls
+                .into_iter()
+                .map(|((of, other), weight)| Neighbour { of, other, weight });
+        let graph = Self {
+            scope,
+            methods: rows.shown,
+            callers,
+            callees: Neighbours::new(scope, callees.collect()),
+            format,
+        };
+        (graph, rows.hidden)
+    }
+
+    /// Returns the lines of a method's callers or callees in order, without those that the view hides.
+    fn lines<'g>(&'g self, method: &'g Row<'p>, side: Side) -> impl Iterator<Item = Line<'g, 'p>> {
+        let neighbours = match side {
+            Side::Caller => &self.callers,
+            Side::Callee => &self.callees,
+        };
+        let symbol = method.symbol();
+        let found = symbol.map(|symbol| neighbours.of(symbol.id));
+        let line = move |neighbour: &Neighbour| {
+            let line = Line {
+                relation: Relation::Neighbour(side),
+                method,
+                other: rows::symbol_row(self.scope, neighbour.other, Share::default())?,
+                weight: neighbour.weight,
+            };
+            let is_shown = line.percent(self.scope) >= self.scope.view.min_percent;
+            is_shown.then_some(line)
+        };
+        found.unwrap_or_default().iter().filter_map(line)
+    }
+
+    fn cells<R>(&self, columns: Columns<'p, R>) -> Cells<'s, 'p, R> {
+        Cells::new(self.scope, columns.of(self.format))
+    }
+
+    /// Like `opreport --callgraph`: callers are indented above the method; callees and the method's own samples are
+    /// indented below it.
+    fn text(&self, take: &mut TakeLine<'_>) -> io::Result<()> {
+        let mut cells = self.cells(line_columns(&self.scope.measures));
+        take(None)?;
+        for method in &self.methods {
+            for line in self.lines(method, Side::Caller) {
+                take(Some(cells.of(&line)))?;
+            }
+            take(Some(cells.of(&Line::own(method, Relation::Method))))?;
+            // The method's own samples are sorted among its callees.
+            let value = |weight| self.scope.value(weight);
+            let own = method.share.own;
+            let mut own_line = (!own.is_zero()).then(|| Line::own(method, Relation::Own));
+            for line in self.lines(method, Side::Callee) {
+                if value(line.weight) <= value(own)
+                    && let Some(own) = own_line.take()
+                {
+                    take(Some(cells.of(&own)))?;
+                }
+                take(Some(cells.of(&line)))?;
+            }
+            if let Some(own) = own_line {
+                take(Some(cells.of(&own)))?;
+            }
+            take(None)?;
+        }
+        Ok(())
+    }
+
+    /// A row for each pair of caller and callee.
+    fn csv(&self, take: &mut TakeLine<'_>) -> io::Result<()> {
+        let mut cells = self.cells(line_columns(&self.scope.measures));
+        for method in &self.methods {
+            let lines = std::iter::once(Line::own(method, Relation::Own))
+                .chain(self.lines(method, Side::Caller))
+                .chain(self.lines(method, Side::Callee));
+            for line in lines {
+                take(Some(cells.of(&line)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The methods, each with the lists of its callers and callees.
+    fn json(&self, take: &mut TakeLine<'_>) -> io::Result<()> {
+        let mut cells = self.cells(groups::symbol_columns(&self.scope.measures));
+        let labels = groups::symbol_labels();
+        for method in &self.methods {
+            let list = |side| {
+                let lines = self.lines(method, side);
+                let object = |line| neighbour_object(self.scope, &labels, &line);
+                Value::List(lines.map(object).collect())
+            };
+            let lists = NEIGHBOURS.map(|(_, side)| list(side));
+            take(Some(cells.with(method, lists)))?;
+        }
+        Ok(())
+    }
+}
+
+/// The lists of a method in JSON.
+const NEIGHBOURS: [(&str, Side); 2] = [("callers", Side::Caller), ("callees", Side::Callee)];
+
+impl DeferredLines for Graph<'_, '_> {
+    fn each(&self, take: &mut TakeLine<'_>) -> io::Result<()> {
+        match self.format {
+            OutputFormat::Text => self.text(take),
+            OutputFormat::Json => self.json(take),
+            OutputFormat::Csv => self.csv(take),
+        }
+    }
 }
 
 /// A line of the graph: a method, one of its callers or callees, or its own samples.
 #[derive(Debug, Clone)]
 struct Line<'m, 'p> {
     relation: Relation,
-    /// The method that the line belongs to.
+    /// The method that the line belongs to. The percentages of its callers and callees refer to its total.
     method: &'m Row<'p>,
-    /// The caller or callee, or the method itself.
-    other: &'m Row<'p>,
+    /// The caller or callee without a share, or the method itself.
+    other: Row<'p>,
     weight: Weight,
 }
 
@@ -101,28 +216,25 @@ struct Line<'m, 'p> {
 enum Relation {
     /// The method with its total.
     Method,
-    Caller,
-    Callee,
+    Neighbour(Side),
     /// The method's own samples.
     Own,
 }
 
-impl<'m, 'p> Line<'m, 'p> {
-    const fn neighbour(method: &'m Method<'p>, relation: Relation, of: &'m Neighbour<'p>) -> Self {
-        Self {
-            relation,
-            method: &method.row,
-            other: &of.row,
-            weight: of.weight,
-        }
-    }
+/// The side of a method that a neighbour is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Caller,
+    Callee,
+}
 
-    const fn own(method: &'m Method<'p>, relation: Relation) -> Self {
+impl<'m, 'p> Line<'m, 'p> {
+    fn own(method: &'m Row<'p>, relation: Relation) -> Self {
         Self {
             relation,
-            method: &method.row,
-            other: &method.row,
-            weight: method.row.share.own,
+            method,
+            other: method.clone(),
+            weight: method.share.own,
         }
     }
 
@@ -153,74 +265,29 @@ pub static TABLE: TableKind = TableKind {
 };
 
 /// Makes one sheet: the methods with lists of callers and callees in JSON, otherwise the lines of the graph.
-fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
-    let (methods, hidden) = methods(scope);
-    let sheet = match format {
-        OutputFormat::Text => text(scope, &methods),
-        OutputFormat::Json => json(scope, &methods),
-        OutputFormat::Csv => csv(scope, &methods),
+fn sheets<'s>(scope: &'s Scope<'_>, format: OutputFormat) -> Vec<Sheet<'s>> {
+    let mut sheet = match format {
+        OutputFormat::Json => {
+            let columns = groups::symbol_columns(&scope.measures).of(format);
+            let mut sheet = Sheet::new(SheetRole::Rows, &columns, format);
+            sheet.header.extend(NEIGHBOURS.map(|(key, _)| key.into()));
+            sheet
+        }
+        OutputFormat::Text | OutputFormat::Csv => {
+            let columns = line_columns(&scope.measures).of(format);
+            Sheet::new(SheetRole::Rows, &columns, format)
+        }
     };
-    vec![Sheet { hidden, ..sheet }]
-}
-
-/// Like `opreport --callgraph`: callers are indented above the method; callees and the method's own samples are
-/// indented below it.
-fn text<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
-    let columns = line_columns(&scope.measures).of(OutputFormat::Text);
-    let mut sheet = Sheet::new(SheetRole::Rows, &columns, OutputFormat::Text);
-    sheet.intro = Some(
-        "Callers stand above each method, callees below; their percentages are of the method's total",
-    );
-    sheet.width = scope.view.text.width;
-    sheet.lines.push(SheetLine::Rule);
-    for method in methods {
-        let line = |relation, neighbour| Line::neighbour(method, relation, neighbour);
-        let callers = method.callers.iter();
-        let mut lines: Vec<Line> = callers
-            .map(|caller| line(Relation::Caller, caller))
-            .collect();
-        lines.push(Line::own(method, Relation::Method));
-        // The method's own samples are sorted among its callees.
-        let own = method.row.share.own;
-        let more = |callee: &&Neighbour| scope.value(callee.weight) > scope.value(own);
-        let (before, after): (Vec<_>, Vec<_>) = method.callees.iter().partition(more);
-        lines.extend(
-            before
-                .into_iter()
-                .map(|callee| line(Relation::Callee, callee)),
+    if format == OutputFormat::Text {
+        sheet.intro = Some(
+            "Callers stand above each method, callees below; their percentages are of the method's total",
         );
-        if !own.is_zero() {
-            lines.push(Line::own(method, Relation::Own));
-        }
-        lines.extend(
-            after
-                .into_iter()
-                .map(|callee| line(Relation::Callee, callee)),
-        );
-        for line in &lines {
-            sheet.push(&columns, scope, line);
-        }
-        sheet.lines.push(SheetLine::Rule);
+        sheet.width = scope.view.text.width;
     }
-    sheet
-}
-
-/// Makes a row for each pair of caller and callee, from the methods' lists.
-fn csv<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
-    let columns = line_columns(&scope.measures).of(OutputFormat::Csv);
-    let mut sheet = Sheet::new(SheetRole::Rows, &columns, OutputFormat::Csv);
-    for method in methods {
-        let line = |relation, neighbour| Line::neighbour(method, relation, neighbour);
-        let callers = method.callers.iter();
-        let callees = method.callees.iter();
-        let lines = std::iter::once(Line::own(method, Relation::Own))
-            .chain(callers.map(|caller| line(Relation::Caller, caller)))
-            .chain(callees.map(|callee| line(Relation::Callee, callee)));
-        for line in lines {
-            sheet.push(&columns, scope, &line);
-        }
-    }
-    sheet
+    let (graph, hidden) = Graph::new(scope, format);
+    sheet.hidden = hidden;
+    sheet.lines.push(SheetLine::Deferred(Box::new(graph)));
+    vec![sheet]
 }
 
 type LineColumn<'m, 'p> = Column<'p, Line<'m, 'p>>;
@@ -248,14 +315,14 @@ fn text_labels<'m, 'p: 'm>() -> [LineColumn<'m, 'p>; 2] {
     });
     let symbol: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
         let name = line.other.symbol_name();
-        let stem = "  ".to_owned();
+        let stem = "  ".into();
         match line.relation {
             Relation::Method => Value::Name(name),
             Relation::Own => Value::Branch {
                 stem,
                 name: format!("{name} [self]").into(),
             },
-            Relation::Caller | Relation::Callee => Value::Branch { stem, name },
+            Relation::Neighbour(_) => Value::Branch { stem, name },
         }
     });
     [image.text("image name"), symbol.text("symbol name")]
@@ -269,8 +336,8 @@ fn csv_labels<'m, 'p: 'm>() -> [LineColumn<'m, 'p>; 7] {
     let relation: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
         let name = match line.relation {
             Relation::Method | Relation::Own => "self",
-            Relation::Caller => "caller",
-            Relation::Callee => "callee",
+            Relation::Neighbour(Side::Caller) => "caller",
+            Relation::Neighbour(Side::Callee) => "callee",
         };
         name.into()
     });
@@ -279,7 +346,7 @@ fn csv_labels<'m, 'p: 'm>() -> [LineColumn<'m, 'p>; 7] {
         Column::new(|_, line: &Line<'m, 'p>| line.method.image().into()).csv("image"),
         Column::new(|_, line: &Line<'m, 'p>| line.method.symbol_name().into()).csv("symbol"),
         relation.csv("relation"),
-        Column::new(|_, line: &Line<'m, 'p>| layer(line.other)).csv("other_layer"),
+        Column::new(|_, line: &Line<'m, 'p>| layer(&line.other)).csv("other_layer"),
         Column::new(|_, line: &Line<'m, 'p>| line.other.image().into()).csv("other_image"),
         Column::new(|_, line: &Line<'m, 'p>| line.other.symbol_name().into()).csv("other_symbol"),
     ]
@@ -355,42 +422,18 @@ fn csv_values<'m, 'p: 'm>(measures: &ShownMeasures) -> Vec<Column<'p, Line<'m, '
         .collect()
 }
 
-/// The methods, each with the lists of its callers and callees.
-fn json<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
-    let row_columns = groups::symbol_columns(&scope.measures).of(OutputFormat::Json);
-    let mut sheet = Sheet::new(SheetRole::Rows, &row_columns, OutputFormat::Json);
-    sheet.header.extend(["callers", "callees"].map(Into::into));
-    for method in methods {
-        sheet.push(&row_columns, scope, &method.row);
-        let list = |neighbours: &[Neighbour<'p>]| {
-            let objects = neighbours
-                .iter()
-                .map(|neighbour| neighbour_object(scope, method, neighbour));
-            Value::List(objects.collect())
-        };
-        let lists = [list(&method.callers), list(&method.callees)];
-        if let Some(SheetLine::Cells(cells)) = sheet.lines.last_mut() {
-            cells.extend(lists);
-        }
-    }
-    sheet
-}
-
 fn neighbour_object<'p>(
     scope: &Scope<'p>,
-    method: &Method<'p>,
-    neighbour: &Neighbour<'p>,
+    labels: &[Column<'p, Row<'p>>],
+    line: &Line<'_, 'p>,
 ) -> Object<'p> {
-    let object = Object::new(&groups::symbol_labels(), scope, &neighbour.row);
-    let (weight, all) = (neighbour.weight, method.row.share.total);
+    let object = Object::new(labels, scope, &line.other);
+    let (weight, all) = (line.weight, line.method.share.total);
     match scope.measures.columns {
         MeasureColumns::Samples => object.with([
             ("samples", weight.get(0).into()),
             ("period", weight.get(1).into()),
-            (
-                "percent",
-                Value::Percent(percent(scope.value(weight), scope.value(all))),
-            ),
+            ("percent", Value::Percent(line.percent(scope))),
         ]),
         MeasureColumns::Each => object.with([measured::of_neighbour(scope, weight, all)]),
     }

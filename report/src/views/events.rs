@@ -2,8 +2,9 @@
 
 use super::{kind::TableKind, ratios::Ratios};
 use crate::{
-    columns::{Column, Columns, OutputFormat, Sheet, SheetRole},
+    columns::{Column, Columns, OutputFormat},
     scope::Scope,
+    sheet::{Sheet, SheetRole},
     view::{ReportTable, TableChoice, TableNeed},
     weights::{EventId, SampleWeight},
 };
@@ -34,7 +35,7 @@ pub static TABLE: TableKind = TableKind {
 };
 
 /// Makes one sheet with a row for each event, in the order of the recording.
-fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
+fn sheets<'s>(scope: &'s Scope<'_>, format: OutputFormat) -> Vec<Sheet<'s>> {
     let columns = columns().of(format);
     let mut sheet = Sheet::new(SheetRole::Rows, &columns, format);
     let lines = lines(scope);

@@ -7,10 +7,11 @@ use super::{
 };
 use crate::{
     activity::Activity,
-    columns::{Column, Columns, OutputFormat, Sheet, SheetRole, Value},
+    columns::{Column, Columns, OutputFormat, Value},
     measures::{MeasureColumns, ShownMeasures},
     scope::Scope,
     shares::Share,
+    sheet::{Sheet, SheetRole},
     view::{GroupBy, ReportTable, TableChoice, TableNeed, View},
     weights::Weight,
 };
@@ -86,7 +87,7 @@ pub static CALLS: TableKind = TableKind {
 };
 
 /// Images, then symbols.
-fn overview<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
+fn overview<'s>(scope: &'s Scope<'_>, format: OutputFormat) -> Vec<Sheet<'s>> {
     let images = match format {
         OutputFormat::Text | OutputFormat::Json => {
             let sheet = sheet(scope, GroupBy::Image, scope.view, format);
@@ -100,7 +101,7 @@ fn overview<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
 }
 
 /// One table.
-fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<Sheet<'p>> {
+fn sheets<'s>(scope: &'s Scope<'_>, by: GroupBy, format: OutputFormat) -> Vec<Sheet<'s>> {
     match (by, format) {
         // Every text report already starts with it.
         (GroupBy::Layer, OutputFormat::Text) => Vec::new(),
@@ -109,7 +110,12 @@ fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<Sheet
 }
 
 /// Makes a table of the rows of a view.
-pub fn sheet<'p>(scope: &Scope<'p>, by: GroupBy, view: &View, format: OutputFormat) -> Sheet<'p> {
+pub fn sheet<'s>(
+    scope: &'s Scope<'_>,
+    by: GroupBy,
+    view: &View,
+    format: OutputFormat,
+) -> Sheet<'s> {
     let mut columns = columns(by, &scope.measures);
     let is_narrow = view.text.width.is_some_and(|width| width < WIDE);
     if by == GroupBy::Line && is_narrow {
@@ -322,7 +328,7 @@ fn source_line<'p>(row: &Row<'p>) -> Value<'p> {
     let mark = if row.approximate.is_zero() { "" } else { "~" };
     // The line identifies the row, so it is never cut.
     let whole = row.line().map(|line| Value::Branch {
-        stem: format!("{}:{mark}{}", line.file_name(), line.line),
+        stem: format!("{}:{mark}{}", line.file_name(), line.line).into(),
         name: "".into(),
     });
     whole.into()

@@ -12,8 +12,9 @@ mod side_by_side;
 mod tree;
 
 use crate::{
-    columns::{OutputFormat, Sheet},
+    columns::OutputFormat,
     scope::Scope,
+    sheet::Sheet,
     view::{GroupBy, ReportTable, TableChoice, TreeDirection, View},
 };
 use kind::TableKind;
@@ -38,12 +39,12 @@ static TABLES: &[&TableKind] = &[
 ];
 
 /// The table of layers, with which all reports start. View limits do not apply to it.
-pub fn layers<'p>(scope: &Scope<'p>, format: OutputFormat) -> Sheet<'p> {
+pub fn layers<'s>(scope: &'s Scope<'_>, format: OutputFormat) -> Sheet<'s> {
     groups::sheet(scope, GroupBy::Layer, &View::default(), format)
 }
 
 /// The tables of a view in display order.
-pub fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
+pub fn sheets<'s>(scope: &'s Scope<'_>, format: OutputFormat) -> Vec<Sheet<'s>> {
     let view = scope.view;
     match view.table.group.filter(|_| view.side_by_side) {
         Some(by) => side_by_side::sheets(scope, by, format),

@@ -6,9 +6,10 @@ use varid_model::Pid;
 
 use super::{groups, kind::TableKind};
 use crate::{
-    columns::{Column, Columns, Object, OutputFormat, Sheet, SheetRole, Value},
+    columns::{Column, Columns, Object, OutputFormat, Value},
     sampled_frames::{FrameMapping, SampledFrame},
     scope::Scope,
+    sheet::{Sheet, SheetRole},
     view::{ReportTable, TableChoice, TableNeed},
 };
 
@@ -28,7 +29,7 @@ pub static TABLE: TableKind = TableKind {
 };
 
 /// Makes the sheet of frames. In text, a sheet of mappings follows.
-fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
+fn sheets<'s>(scope: &'s Scope<'_>, format: OutputFormat) -> Vec<Sheet<'s>> {
     let (rows, hidden) = rows(scope);
     let columns = frame_columns().of(format);
     let mut frames = Sheet::new(SheetRole::Rows, &columns, format);

@@ -10,9 +10,10 @@ use super::{
     rows::{self, Row},
 };
 use crate::{
-    columns::{Object, OutputFormat, Sheet, SheetRole, Value},
+    columns::{Object, OutputFormat, Value},
     scope::Scope,
     shares::Share,
+    sheet::{Sheet, SheetRole},
     view::GroupBy,
 };
 
@@ -36,10 +37,10 @@ struct EventColumns<'s, 'p> {
 }
 
 /// Makes one sheet with the rows of all events, sorted by the view's event.
-pub fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<Sheet<'p>> {
+pub fn sheets<'s>(scope: &'s Scope<'_>, by: GroupBy, format: OutputFormat) -> Vec<Sheet<'s>> {
     let events = scope.profile.events.iter();
     let of_event = |event| Scope::of_samples(scope.profile, scope.view, event);
-    let scopes: Vec<Scope<'p>> = events.map(of_event).collect();
+    let scopes: Vec<Scope> = events.map(of_event).collect();
     let (lines, hidden) = lines(scope, by, &scopes);
     let events: Vec<EventColumns> = (0..)
         .zip(&scopes)

@@ -1,6 +1,6 @@
 //! The call tree, top-down or bottom-up.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, io};
 
 use super::{
     groups,
@@ -10,11 +10,12 @@ use super::{
 };
 use crate::{
     call_tree::{CallTree, TreeNode},
-    columns::{Column, Columns, OutputFormat, Sheet, SheetRole, Value},
+    columns::{Column, Columns, OutputFormat, Value},
     frames::ProfileSymbol,
     measures::{MeasureColumns, ShownMeasures},
     scope::Scope,
     shares::Share,
+    sheet::{Cells, DeferredLines, Sheet, SheetLine, SheetRole, TakeLine},
     view::{ReportTable, TableChoice, TableNeed, TreeDirection},
 };
 
@@ -62,17 +63,16 @@ pub static BOTTOM_UP: TableKind = TableKind {
 };
 
 /// Makes one sheet with a line for each node, in preorder.
-fn sheets<'p>(scope: &Scope<'p>, direction: TreeDirection, format: OutputFormat) -> Vec<Sheet<'p>> {
+fn sheets<'s>(
+    scope: &'s Scope<'_>,
+    direction: TreeDirection,
+    format: OutputFormat,
+) -> Vec<Sheet<'s>> {
     let tree = CallTree::new(scope, direction);
-    let width = scope.view.text.width;
-    let images = scope.view.text.has_room_for_images();
-    let columns = columns(direction, images, &scope.measures).of(format);
+    let columns = columns(scope, direction).of(format);
     let mut sheet = Sheet::new(SheetRole::Rows, &columns, format);
-    for line in lines(scope, &tree) {
-        sheet.push(&columns, scope, &line);
-    }
     let hidden = tree.all_hidden();
-    sheet.width = width;
+    sheet.width = scope.view.text.width;
     if format == OutputFormat::Text {
         sheet.intro = Some(match direction {
             TreeDirection::TopDown => {
@@ -92,53 +92,103 @@ fn sheets<'p>(scope: &Scope<'p>, direction: TreeDirection, format: OutputFormat)
     } else {
         sheet.hidden = hidden.nodes;
     }
+    if !tree.nodes.is_empty() {
+        let lines = TreeLines {
+            scope,
+            tree,
+            direction,
+            format,
+        };
+        sheet.lines.push(SheetLine::Deferred(Box::new(lines)));
+    }
     vec![sheet]
 }
 
-/// Returns the nodes with their prefixes.
-fn lines<'t, 'p>(scope: &Scope<'p>, tree: &'t CallTree) -> Vec<Line<'t, 'p>> {
-    let mut lines = Vec::with_capacity(tree.nodes.len());
-    // For each node: the prefix of the lines below it, and the number of its children that have no line yet.
-    let mut below: Vec<(String, usize)> = Vec::with_capacity(tree.nodes.len());
-    // Top-level nodes are connected like children.
-    let tops = tree.nodes.iter().filter(|node| node.parent.is_none());
-    let tops = tops.count();
-    let mut tops_left = tops;
-    for node in &tree.nodes {
-        let (stem, siblings, left) = match node.parent {
-            Some(parent) => {
-                let siblings = tree.nodes.get(parent).map_or(0, |parent| parent.children);
-                let above = below.get_mut(parent);
-                let (stem, left) = above.map_or((String::new(), 0), |(stem, left)| {
-                    *left = left.saturating_sub(1);
-                    (stem.clone(), *left)
-                });
-                (stem, siblings, left)
-            }
-            None => {
-                tops_left = tops_left.saturating_sub(1);
-                (String::new(), tops, tops_left)
-            }
-        };
-        let (stem, rest) = match (siblings, left) {
-            (1, _) => (stem.clone(), stem),
-            (_, 0) => (format!("{stem}'- "), format!("{stem}   ")),
-            _ => (format!("{stem}|- "), format!("{stem}|  ")),
-        };
-        let share = Share {
-            own: node.own,
-            total: node.total,
-        };
-        let row = node.symbol;
-        let row = row.and_then(|symbol| rows::symbol_row(scope, symbol, share));
-        lines.push(Line {
-            node,
-            row,
-            stem: cut_left(stem),
-        });
-        below.push((cut_left(rest), node.children));
+/// A line for each node, in preorder.
+#[derive(Debug)]
+struct TreeLines<'s, 'p> {
+    scope: &'s Scope<'p>,
+    tree: CallTree,
+    direction: TreeDirection,
+    format: OutputFormat,
+}
+
+impl DeferredLines for TreeLines<'_, '_> {
+    fn each(&self, take: &mut TakeLine<'_>) -> io::Result<()> {
+        let columns = columns(self.scope, self.direction).of(self.format);
+        let mut cells = Cells::new(self.scope, columns);
+        let mut stems = Stems::new(&self.tree);
+        for (index, node) in self.tree.nodes.iter().enumerate() {
+            let share = Share {
+                own: node.own,
+                total: node.total,
+            };
+            let row = node.symbol;
+            let line = Line {
+                node,
+                row: row.and_then(|symbol| rows::symbol_row(self.scope, symbol, share)),
+                stem: stems.next(index, node),
+            };
+            take(Some(cells.of(&line)))?;
+        }
+        Ok(())
     }
-    lines
+}
+
+/// Makes the prefixes of nodes, one after the other in preorder.
+struct Stems {
+    /// The last node and those above it. The first one stands above the top-level nodes, which are connected like children.
+    path: Vec<Below>,
+}
+
+/// What stands before the lines below a node.
+#[derive(Debug, Default)]
+struct Below {
+    /// None for what is above the tree.
+    node: Option<usize>,
+    prefix: String,
+    children: usize,
+    /// Number of children that have no line yet.
+    left: usize,
+}
+
+impl Stems {
+    fn new(tree: &CallTree) -> Self {
+        let tops = tree.nodes.iter().filter(|node| node.parent.is_none());
+        let tops = tops.count();
+        let above = Below {
+            children: tops,
+            left: tops,
+            ..Below::default()
+        };
+        Self { path: vec![above] }
+    }
+
+    /// Returns the prefix of the next node.
+    fn next(&mut self, index: usize, node: &TreeNode) -> String {
+        let parent = self
+            .path
+            .iter()
+            .rposition(|below| below.node == node.parent);
+        self.path
+            .truncate(parent.map_or(0, |parent| parent.saturating_add(1)));
+        let mut above = Below::default();
+        let above = self.path.last_mut().unwrap_or(&mut above);
+        above.left = above.left.saturating_sub(1);
+        let prefix = &above.prefix;
+        let (stem, prefix) = match (above.children, above.left) {
+            (1, _) => (prefix.clone(), prefix.clone()),
+            (_, 0) => (format!("{prefix}'- "), format!("{prefix}   ")),
+            _ => (format!("{prefix}|- "), format!("{prefix}|  ")),
+        };
+        self.path.push(Below {
+            node: Some(index),
+            prefix: cut_left(prefix),
+            children: node.children,
+            left: node.children,
+        });
+        cut_left(stem)
+    }
 }
 
 /// Cuts the left end of an ASCII prefix and marks it with `>`.
@@ -154,11 +204,9 @@ fn cut_left(stem: String) -> String {
 
 type LineColumn<'t, 'p> = Column<'p, Line<'t, 'p>>;
 
-fn columns<'t, 'p: 't>(
-    direction: TreeDirection,
-    images: bool,
-    measures: &ShownMeasures,
-) -> Columns<'p, Line<'t, 'p>> {
+fn columns<'t, 'p: 't>(scope: &Scope<'p>, direction: TreeDirection) -> Columns<'p, Line<'t, 'p>> {
+    let images = scope.view.text.has_room_for_images();
+    let measures = &scope.measures;
     let depth: LineColumn = Column::new(|_, line: &Line<'t, 'p>| count(line.node.depth));
     let frames: LineColumn = Column::new(|_, line: &Line<'t, 'p>| count(line.node.frames));
     let labels = [depth.data("depth")].into_iter();
@@ -192,7 +240,7 @@ fn names<'t, 'p: 't>(direction: TreeDirection, images: bool) -> [LineColumn<'t, 
             0 | 1 => name,
             frames => format!("{name} ({frames} deep)").into(),
         };
-        let stem = line.stem.clone();
+        let stem = line.stem.clone().into();
         Value::Branch { stem, name }
     });
     let symbol: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {

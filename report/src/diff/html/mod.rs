@@ -14,9 +14,10 @@ use super::{
     tree::DiffTree,
 };
 use crate::{
-    columns::{SheetLine, Value},
+    columns::Value,
     error::Result,
     export::{escape, write_head},
+    sheet::SheetLine,
 };
 
 const STYLE: &str = include_str!("style.css");
@@ -88,7 +89,7 @@ fn write_table(comparison: &Comparison, table: &DiffTable, out: &mut dyn Write) 
     writeln!(out, "</tr></thead>\n<tbody>")?;
     let rows = sheet.lines.iter().filter_map(|line| match line {
         SheetLine::Cells(cells) => Some(cells),
-        SheetLine::Rule => None,
+        SheetLine::Rule | SheetLine::Deferred(_) => None,
     });
     for (cells, row) in rows.zip(&table.rows) {
         let class = match (

@@ -1,5 +1,6 @@
 //! Views as text.
 
+mod column_width;
 mod emphasis;
 mod foot;
 mod head;
