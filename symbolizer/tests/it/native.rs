@@ -181,7 +181,7 @@ fn a_compressed_section_of_a_false_size_is_a_problem() {
         bytes[at] = bytes[at].wrapping_add(1);
         let source = ElfSource::from_bytes(bytes, form, &DebugFiles::none()).unwrap();
         assert_eq!(source.debug_problem(), None, "before it is asked for");
-        source.frames(0);
+        let _ = source.frames(0);
         let problem = source.debug_problem().unwrap();
         assert!(problem.starts_with(".debug_info: ") && problem.contains(" bytes of "));
     }
