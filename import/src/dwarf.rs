@@ -161,14 +161,7 @@ impl Unwinder {
         self.unwound = self.unwound.saturating_add(1);
         let frames = self.stack.frames.iter();
         user.extend(frames.map(|frame| frame.address.recorded()));
-        let reason = self.stack.stopped.as_ref().map(|why| match why {
-            UnwindError::NoStack => Reason::Truncated,
-            UnwindError::NoInfo(_) | UnwindError::NotRead(_) => Reason::NoUnwindInfo,
-            UnwindError::Elsewhere(_) => Reason::VirtualThread,
-            UnwindError::NoCode(_) | UnwindError::NotAscending(_) | UnwindError::Unreadable(_) => {
-                Reason::StackUnreadable
-            }
-        });
+        let reason = self.stack.stopped.as_ref().map(UnwindError::reason);
         user.extend(reason.map(|reason| address_of(Marker::Reason(reason))));
     }
 }

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_objects_in_order_whether_they_are_in_memory_or_not() {
+    fn rows_and_deferred_lines_are_a_list_of_objects_in_order() {
         let json = serde_json::to_string(&sheet()).unwrap();
         assert_eq!(json, r#"[{"n":7},{"n":0},{"n":1},{}]"#);
     }

@@ -1,7 +1,7 @@
 //! Why unwinding stopped.
 
 use thiserror::Error;
-use varid_model::Address;
+use varid_model::{Address, Reason};
 
 /// Why unwinding stopped before the outermost frame.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
@@ -28,4 +28,19 @@ pub enum UnwindError {
     /// The caller's frame would not lie above the frame with this stack pointer. Following such frames might not end.
     #[error("frames do not ascend at {0}")]
     NotAscending(Address),
+}
+
+impl UnwindError {
+    /// Returns why frames are missing where unwinding stopped, as a profile says it.
+    #[must_use]
+    pub const fn reason(&self) -> Reason {
+        match self {
+            Self::NoStack => Reason::Truncated,
+            Self::NoInfo(_) | Self::NotRead(_) => Reason::NoUnwindInfo,
+            Self::Elsewhere(_) => Reason::VirtualThread,
+            Self::NoCode(_) | Self::NotAscending(_) | Self::Unreadable(_) => {
+                Reason::StackUnreadable
+            }
+        }
+    }
 }

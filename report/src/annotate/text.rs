@@ -338,13 +338,13 @@ impl Layout<'_> {
     }
 }
 
-/// Truncates a text to a number of columns.
 /// The same of an instruction of compiled code as of [`Layout::instruction`], indented below its bytecode.
 fn compiled(found: &CompiledInstruction) -> (Weight, Weight, String, String) {
     let text = format!("    {}", found.text);
     (found.own, Weight::default(), compiled_place(found), text)
 }
 
+/// Truncates a text to a number of columns.
 fn cut(text: &str, columns: usize) -> String {
     const DOTS: &str = "..";
     if text.chars().count() <= columns {

@@ -7,7 +7,6 @@
 //! their native code only.
 
 use super::chain::Chain;
-use super::missing::reason;
 use super::shared_code::bytecode_at;
 use super::unwinding::leaf_only;
 use crate::ManagedProcess;
@@ -60,7 +59,7 @@ pub(super) fn attribute(record: &CapturedSample, ip: u64, chain: Chain<'_>, stac
     chain.leaf_at_least();
     // Any of the frames that are missing may be managed.
     if let Some(error) = &native.stopped {
-        chain.missing(reason(error));
+        chain.missing(error.reason());
     }
 }
 

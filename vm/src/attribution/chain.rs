@@ -2,7 +2,6 @@
 
 use super::RemapTable;
 use super::merge::{Inside, Item};
-use super::missing::reason;
 use super::shared_code::{address_by_caller, bytecode_at, is_shared};
 use crate::seam::{FrameMethods, Methods, WalkedCompiledFrame};
 use crate::{ManagedProcess, Method};
@@ -208,7 +207,7 @@ impl<'a> Chain<'a> {
             |error: &&UnwindError| managed.is_empty() || matches!(error, UnwindError::NotRead(_));
         let stopped = native.stopped.as_ref().filter(is_shown);
         if let Some(error) = stopped.filter(|_| !self.ends_in_a_reason()) {
-            self.missing(reason(error));
+            self.missing(error.reason());
         }
     }
 

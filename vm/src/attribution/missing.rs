@@ -1,10 +1,8 @@
-//! Which frames of a sample are missing, and why?
+//! Which frames of a sample are missing?
 
 use super::steps::Step;
 use crate::seam::CodeKind;
-use varid_model::Reason;
 use varid_shim::{CapturedSample, ManagedFrame, flags};
-use varid_unwind::UnwindError;
 
 /// For a stack whose unwinding stopped early: returns true if only linked frames were walked, and it stopped among them. The missing frames then
 /// lie outside the next quick frame that the thread has noted: between linked frames there is only an invoke.
@@ -47,16 +45,4 @@ pub(super) fn lacks_own_frame(
     };
     let outside = callers.find(is_outside);
     outside.is_some_and(|outside| next.address() >= outside.sp)
-}
-
-/// Why frames are missing where unwinding stopped.
-pub(super) fn reason(error: &UnwindError) -> Reason {
-    match error {
-        UnwindError::NoStack => Reason::Truncated,
-        UnwindError::NoInfo(_) | UnwindError::NotRead(_) => Reason::NoUnwindInfo,
-        UnwindError::Elsewhere(_) => Reason::VirtualThread,
-        UnwindError::NoCode(_) | UnwindError::NotAscending(_) | UnwindError::Unreadable(_) => {
-            Reason::StackUnreadable
-        }
-    }
 }

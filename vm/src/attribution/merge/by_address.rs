@@ -1,6 +1,6 @@
 //! Merges native frames with managed frames on the same stack: a managed frame lies inside its caller's native frame.
 
-use super::super::missing::{lacks_own_frame, reason, stopped_among_linked_frames};
+use super::super::missing::{lacks_own_frame, stopped_among_linked_frames};
 use super::super::steps::Step;
 use super::{Inside, Item, Merged, Merging, ShownFn};
 use crate::seam::CodeKind;
@@ -318,7 +318,7 @@ impl ByAddress<'_> {
                 self.merged.caller();
             }
         }
-        self.merged.push(Item::Missing(reason(error)));
+        self.merged.push(Item::Missing(error.reason()));
     }
 }
 

@@ -3,7 +3,6 @@
 //! Addresses on two stacks cannot be compared. The order follows from the interpreter: one native frame of its loop executes a
 //! method and all methods that this calls without native code in between.
 
-use super::super::missing::reason;
 use super::{Item, Merged, Merging, ShownFn};
 use crate::seam::CodeKind;
 use varid_model::Stack;
@@ -32,7 +31,7 @@ pub(in super::super) fn by_loop(of: Merging<'_>, is_shown: ShownFn<'_>, items: &
     let all_shown = entered && of.stack != Stack::Full;
     let may_lack_frames = !all_shown && (of.stack == Stack::Full || merged.next().is_some());
     if let Some(error) = of.stopped.filter(|_| may_lack_frames) {
-        merged.push(Item::Missing(reason(error)));
+        merged.push(Item::Missing(error.reason()));
     }
     merged.callers();
 }

@@ -205,7 +205,7 @@ fn every_way_to_stop_has_its_reason() {
             Reason::StackUnreadable,
         ),
     ] {
-        assert_eq!(crate::attribution::missing::reason(&error), reason);
+        assert_eq!(error.reason(), reason);
     }
 }
 
