@@ -33,10 +33,12 @@ logs=$target/test-$lane
 rm -rf "$logs"
 mkdir -p "$logs"
 . scripts/steps.sh
+. scripts/test-seconds.sh
 
 program() { # STEP NAME [ARGUMENT...]: runs a program of system tests and shows what its tests print
     local step=$1
-    cargo test --locked --release --workspace --no-fail-fast --test "$2" -- --nocapture "${@:3}" 2>&1 | tee "$logs/$step.printed"
+    cargo test --locked --release --workspace --no-fail-fast --test "$2" -- "${report_time[@]}" --nocapture "${@:3}" 2>&1 |
+        tee "$logs/$step.printed"
     local status=${PIPESTATUS[0]}
     ! sed 's/^test [^ ]* \.\.\. //' "$logs/$step.printed" | grep -aE '(^|: )skipped: ' && [ "$status" -eq 0 ]
 }

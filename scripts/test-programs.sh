@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds the test programs but `long`, or runs them, each test with its seconds.
 # usage: test-programs.sh build | system | crates | board      system: `host` and `program`, which run varid; crates: the others but `board`
-# The tests of single crates are built by the profile `bench`, see Cargo.toml.
+# The tests of single crates are built by the profile `bench`, see Cargo.toml, by `crates` itself in the time that others leave.
 # `system` and `board` leave to the long lane, which runs these programs whole, what takes long and rarely finds what the others do not.
 set -euo pipefail
 
@@ -30,14 +30,14 @@ long_lane=(
     pmu::events_of_a_pmu_are_counted
     withstands::two_hundred_threads_at_once
 )
-options=(--no-fail-fast -- -Z unstable-options --report-time "${long_lane[@]/#/--skip=}")
+. scripts/test-seconds.sh
+options=(--no-fail-fast -- "${report_time[@]}" "${long_lane[@]/#/--skip=}")
 crates=
 others=()
 case "${1:-}" in
 build)
     options=(--no-run)
     programs=(abi live program vm stackvm host board)
-    crates=1
     # Only to be linted.
     [ -z "${RUSTC_WORKSPACE_WRAPPER:-}" ] || others=(--test=long --examples)
     ;;
@@ -49,12 +49,12 @@ crates)
 board) programs=(board) ;;
 *) sed -n '3s/^# *//p' "$0" >&2; exit 2 ;;
 esac
-# The stable test harness reports seconds only to programs that see this variable. Compilers must not: crates are built anew where it is set.
-runner=CARGO_TARGET_$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)_RUNNER
-export "$runner=env RUSTC_BOOTSTRAP=1"
 failed=0
 # The whole workspace each time, for then the same features are enabled as in what is built already.
 cargo test --locked --release --workspace "${programs[@]/#/--test=}" "${others[@]}" "${options[@]}" || failed=1
-# Two packages have none.
-[ -z "$crates" ] || cargo test --locked --profile bench --workspace --exclude=varid-{fuzz,stackvm} --lib --bins --test it "${options[@]}" || failed=1
+if [ -n "$crates" ]; then
+    # Two packages have none.
+    of_crates=(cargo test --locked --profile bench --workspace --exclude=varid-{fuzz,stackvm} --lib --bins --test it)
+    chrt --idle 0 "${of_crates[@]}" --no-run && "${of_crates[@]}" "${options[@]}" || failed=1
+fi
 exit "$failed"

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Do all tests pass? Runs what `make test-programs` has built and ends with the counts.
+# Do all tests pass? Runs what `make test-programs` has built, compiles the tests of single crates, runs them, and ends with the counts.
 # usage: test.sh RELEASE-FOLDER WORKLOADS-FOLDER LOG [yes|no]
-# Tests of single crates take the time that those of the system leave, which wait for much. The board's tests, which keep one processor busy, run
-# beside both. What these two print comes after that. no: without the board.
+# Tests of single crates are compiled and run in the time that those of the system leave, which wait for much. The board's tests, which keep one
+# processor busy, run beside both. What these two print comes after that. no: without the board.
 set -uo pipefail
 
 case "$#${4:-}" in
@@ -18,6 +18,8 @@ failed=0
 
 # The tunnel's tests find a real VM by this.
 export VARID_ARTVM=$release/artvm
+# What the system's tests would build is there.
+export VARID_BUILT=1
 export CARGO_TERM_COLOR=never
 
 of_crates() { # prints what their tests say, and those of workloads
@@ -30,19 +32,31 @@ of_crates() { # prints what their tests say, and those of workloads
 export -f of_crates
 export release workloads
 
+until_run() { # PROCESS LOG: waits until cargo, which it is, runs tests or has ended
+    while kill -0 "$1" 2>/dev/null && ! grep -q '^ *Running ' "$2"; do sleep 0.1; done
+}
+
 # Process groups of their own: the emulator, and what tests have started, ends with them. The board's go first, where that is allowed: the others
 # share the work of two processors, these cannot.
 set -m
 trap 'kill -- "-$board" "-$crates" "-$system" 2>/dev/null' EXIT
 trap 'exit 130' INT TERM HUP
+: >"$log"
 : >"$log.board"
 [ "${4:-yes}" = no ] || nice -n -5 scripts/test-programs.sh board >"$log.board" 2>&1 &
 board=$!
+exec 3> >(tee "$log")
+shown=$!
+scripts/test-programs.sh system >&3 2>&1 3>&- &
+system=$!
+exec 3>&-
+# Cargo has nothing to build for these, and must see that before it compiles others: only one builds at a time.
+until_run "$board" "$log.board"
+until_run "$system" "$log"
 nice -n 19 bash -c of_crates >"$log.crates" 2>&1 &
 crates=$!
-scripts/test-programs.sh system 2>&1 | tee "$log" &
-system=$(jobs -p %%)
-wait %% || failed=1
+wait "$system" || failed=1
+wait "$shown"
 wait "$crates" || failed=1
 wait "$board" || failed=1
 trap - EXIT

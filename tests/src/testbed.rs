@@ -52,21 +52,11 @@ pub fn testbed() -> Result<&'static Testbed> {
         .map_err(|error| anyhow::anyhow!(error.clone()))
 }
 
-fn build() -> Result<Testbed> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    // The path of this program is PROFILE/deps/NAME.
-    let test = std::env::current_exe()?;
-    let release = test
-        .ancestors()
-        .nth(2)
-        .context("this program has no profile folder above it")?
-        .to_owned();
-    let target = release
-        .parent()
-        .context("the profile has no target folder above it")?
-        .to_owned();
+/// Builds what tests run, below a target folder. A script that has built all of it says so by the variable VARID_BUILT: then no test waits
+/// for cargo while that compiles something else.
+fn build_in(root: &Path, target: &Path) -> Result<()> {
     run(Command::new(env!("CARGO"))
-        .current_dir(&root)
+        .current_dir(root)
         .args([
             "build",
             "--quiet",
@@ -82,12 +72,30 @@ fn build() -> Result<Testbed> {
             "-p",
             "varid-stackvm",
         ])
-        .env("CARGO_TARGET_DIR", &target))?;
+        .env("CARGO_TARGET_DIR", target))?;
     run(Command::new("make")
-        .current_dir(&root)
+        .current_dir(root)
         .args(["--silent", "--no-print-directory", "testbed"])
         .env_remove("MAKEFLAGS")
-        .env("CARGO_TARGET_DIR", &target))?;
+        .env("CARGO_TARGET_DIR", target))
+}
+
+fn build() -> Result<Testbed> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    // The path of this program is PROFILE/deps/NAME.
+    let test = std::env::current_exe()?;
+    let release = test
+        .ancestors()
+        .nth(2)
+        .context("this program has no profile folder above it")?
+        .to_owned();
+    let target = release
+        .parent()
+        .context("the profile has no target folder above it")?
+        .to_owned();
+    if std::env::var_os("VARID_BUILT").is_none() {
+        build_in(&root, &target)?;
+    }
     let folder = target.join("testbed");
     Ok(Testbed {
         release,
