@@ -4,7 +4,8 @@
 usage: java_churn.py SESSION LOG
 SESSION has raw.data (--keep-raw) without copies of stacks. LOG is what the agent has written (tests/system/jvm/churn.c), of a program whose
 compiled code keeps frame pointers. Where a sample's instruction is in compiled or interpreted code, the kernel's own callchain, by these frame
-pointers, has the address of each frame of such code. Two rules:
+pointers, has the address of each frame of such code. A small method that C2 has compiled sets its frame pointer in two instructions, and between
+them the frame pointer leads to words that earlier calls have left: of such a sample the callchain has the leaf only. Two rules:
 
 * By address. Of each address in compiled code, the callchain has a method that was there at the time, with nothing but methods that are
   inlined there before it, and in the same order. A callchain that says that it ends early need not have all.
@@ -41,8 +42,13 @@ COPY = re.compile(r"^Hot(\d{5})\b")
 TOLD_LATER = 1_000_000_000
 # Of code that the VM has changed, such a part of the bytes is the same.
 SAME_BYTES = 0.8
+# Of a wrong sample the codes are printed that were at its addresses so many nanoseconds before it or afterwards.
+NEAR = 2_000_000_000
 # The VM frees and allocates code in segments, so no two methods are in one at a time.
 SEGMENT = 64
+# `mov %rsp,%rbp`, and behind it `add $N,%rbp` with N of one byte or four: how MacroAssembler::verified_entry sets the frame pointer of a method
+# that needs no check of the stack's end.
+SET_FRAME_POINTER = re.compile(b"\x48\x8b\xec\x48[\x83\x81]\xc5")
 HIDDEN = re.compile(r"^(.*?\$\$Lambda)\b.*(\.[^.]*)$|^(.*?)[+/.]0x[0-9a-f]+(\.[^.]*)$")
 LINKS = re.compile(r"java\.lang\.invoke\.MethodHandle\.(?:linkTo|invokeBasic)")
 
@@ -60,6 +66,11 @@ class Code:
     methods: list
     bytes: bytes = b""
     until: int | None = None
+
+    def sets_frame_pointer(self, address):
+        """Whether the frame pointer leads to no frame where this instruction is interrupted."""
+        behind = address - self.start
+        return bool(SET_FRAME_POINTER.fullmatch(self.bytes, max(behind - 3, 0), behind + 3))
 
     def end_at(self, time):
         """It is there no more at a time, if that was not told before."""
@@ -145,6 +156,16 @@ class Log:
                 found.append(code)
         return found
 
+    def near(self, address, time):
+        """What was at an address around a time, for people."""
+        for code in self.segments.get(address // SEGMENT, ()):
+            told, until = code.since + TOLD_LATER - time, None if code.until is None else code.until - time
+            if code.start <= address < code.end and told < NEAR and (until is None or until > -NEAR):
+                behind = address - code.start
+                around = f"{code.bytes[max(behind - 16, 0):behind].hex(' ')} | {code.bytes[behind:behind + 16].hex(' ')}"
+                times = f"told of at {told / 1e6:+.3f} ms, " + ("there to the end" if until is None else f"gone at {until / 1e6:+.3f} ms")
+                yield f"{code.methods[0]} + {behind:#x}: {times}; {around}"
+
     def copy(self, thread, time):
         """The copy that a thread executes at a time; 0: none."""
         changes = self.threads.get(thread, ())
@@ -183,6 +204,9 @@ class Oracle:
             if not found and address not in self.log.interpreter:
                 return
             yield address, found
+            if index == 0 and any(code.sets_frame_pointer(address) for code in found):
+                self.counts["frame pointer is being set"] += 1
+                return
 
     def wrong_address(self, frames, addresses, time):
         """Why the frames are not those that were at the addresses, or None."""
@@ -307,6 +331,9 @@ def main():
                 print(f"{key[0]} {key[1]}: {what}; ip {sample.ip:#x}", file=sys.stderr)
                 for frame in sample.chain:
                     print(f"    {frame.offset:x} {frame.symbol} ({frame.file.rsplit('/', 1)[-1]})", file=sys.stderr)
+                for address in raws[key].chain if key in raws else ():
+                    near = oracle.log.near(address, nanoseconds(key[1]))
+                    print(f"  {address:#x}", *near, sep="\n    ", file=sys.stderr)
     for code in kept_code(f"{session}/compiled-code.data"):
         if what := oracle.wrong_code(*code):
             kinds[what] += 1

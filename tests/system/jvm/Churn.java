@@ -134,7 +134,7 @@ final class Hot00000 implements IntUnaryOperator {
     public int applyAsInt(int rounds) {
         int sum = 0;
         for (int i = 0; i < rounds; i++) {
-            sum += callFilled(i) + callChain(i, 3) + callCounted(i) + callText(i) + callKinds(i);
+            sum += callFilled(i) + callChain(i, 3) + callCounted(i) + callText(i) + callKinds(i) + callReversed(i);
         }
         return sum;
     }
@@ -196,6 +196,15 @@ final class Hot00000 implements IntUnaryOperator {
             text.append(mixed(seed, i)).append(' ');
         }
         return text.toString().hashCode();
+    }
+
+    /** Calls a method that is compiled by itself so often that some samples are where it makes its frame. */
+    int callReversed(int seed) {
+        int sum = seed;
+        for (int i = 0; i < 100; i++) {
+            sum = Integer.reverse(sum) + i;
+        }
+        return sum;
     }
 
     int callKinds(int seed) {
