@@ -25,6 +25,7 @@ long_lane=(
     device::a_session_whose_cable_is_pulled
     java::a_thousand_java_frames
     java::java_frames_behind_calls_of_the_vm
+    java::shares_of_known_work_in_java
     held_up::a_process_with_more_files_than_may_be_opened
     kept_symbols::text_that_a_program_has_moved
     pmu::events_of_a_pmu_are_counted

@@ -24,6 +24,8 @@ HANDLE = re.compile(r"^      #\d+ REF_\w+ ([\w/$]+)\.(\S+?):(\(\S+)$")
 STATIC, ABSTRACT, NATIVE = 0x8, 0x400, 0x100
 # The JDK's classes, if another JDK than javap's own has executed the program.
 BOOT = ["-bootclasspath", os.environ["JAVA_BASE"]] if "JAVA_BASE" in os.environ else []
+# javap runs too briefly for more of it to pay.
+LITTLE_COMPILED = ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"]
 # Instructions that end a method, and their lengths.
 LAST = {"athrow": 1, "goto": 3, "goto_w": 5} | {f"{kind}return": 1 for kind in ("", "i", "l", "f", "d", "a")}
 
@@ -86,7 +88,7 @@ class Class:
 
 def printed(*arguments):
     """What javap prints. It says on standard error which classes there are not."""
-    return subprocess.run(["javap", *BOOT, "-v", "-p", *arguments], capture_output=True, text=True).stdout
+    return subprocess.run(["javap", *LITTLE_COMPILED, *BOOT, "-v", "-p", *arguments], capture_output=True, text=True).stdout
 
 
 def plain(name):

@@ -31,6 +31,13 @@ pub fn java_homes() -> Result<Vec<PathBuf>> {
     Ok(homes)
 }
 
+/// Returns the compiler of the JDK, as a VM that compiles little: it ends before more would pay.
+pub fn javac() -> Command {
+    let mut javac = Command::new(format!("{JDK}/javac"));
+    javac.args(["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"]);
+    javac
+}
+
 /// Returns the folder of the workloads' classes. They are compiled once in a test program.
 pub fn java_classes() -> Result<&'static Path> {
     static CLASSES: OnceLock<TempDir> = OnceLock::new();
@@ -45,7 +52,7 @@ pub fn java_classes() -> Result<&'static Path> {
             "Contended.java",
         ]
         .map(|name| sources.join(name));
-        let mut javac = Command::new(format!("{JDK}/javac"));
+        let mut javac = javac();
         javac.args(["--release", "11", "-d"]).arg(folder);
         printed(javac.args(sources)).map(|_| ())
     })
@@ -53,7 +60,7 @@ pub fn java_classes() -> Result<&'static Path> {
 
 /// Compiles the class `name` of `system/jvm` to `folder`.
 pub fn compile_class(name: &str, folder: &Path) -> Result<()> {
-    let mut javac = Command::new(format!("{JDK}/javac"));
+    let mut javac = javac();
     javac.args(["--release", "17", "-d"]).arg(folder);
     printed(javac.arg(sources().join(name).with_extension("java"))).map(|_| ())
 }
@@ -66,7 +73,7 @@ pub const GENERATOR_OPTIONS: [&str; 2] = [
 
 /// Compiles the class `name` of `system/jvm`, which writes class files, to `folder`.
 pub fn compile_generator(name: &str, folder: &Path) -> Result<()> {
-    let mut javac = Command::new(format!("{JDK}/javac"));
+    let mut javac = javac();
     javac.args(GENERATOR_OPTIONS).arg("-d").arg(folder);
     printed(javac.arg(sources().join(name).with_extension("java"))).map(|_| ())
 }

@@ -43,7 +43,7 @@ pub use exports::{export_all, viewers_read};
 pub use home::{Home, Running, manifest};
 pub use java::{
     GENERATOR_OPTIONS, JAVA_PACKAGE, JDK, compile_agent, compile_class, compile_generator, has_jdk,
-    java_classes, java_homes,
+    java_classes, java_homes, javac,
 };
 pub use jit_log::JitLog;
 pub use libart::{Libart, Says};

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use varid_tests::{JDK, printed, skipped, testbed};
+use varid_tests::{JDK, javac, printed, skipped, testbed};
 
 /// The programs, and their cycles with each of [`CACHES`].
 const PROGRAMS: [(&str, [u64; 4]); 4] = [
@@ -45,7 +45,7 @@ impl Compiler {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/jvm/estimate");
         let mut command = match self {
             Self::Javac => {
-                let mut javac = Command::new(format!("{JDK}/javac"));
+                let mut javac = javac();
                 javac.args(["--release", "8", "-Xlint:-options", "-sourcepath"]);
                 javac.arg(&sources).arg("-d").arg(to);
                 javac.arg(sources.join("Embedded.java"));

@@ -4,10 +4,8 @@
 use anyhow::{Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use varid_tests::{oracle, printed, skipped, testbed};
+use varid_tests::{JDK, javac, oracle, printed, skipped, testbed};
 
-/// Debian 12's JDK.
-const JDK: &str = "/usr/lib/jvm/java-17-openjdk-amd64/bin";
 /// Events that are not recorded by default, or not if they are short.
 const SETTINGS: [&str; 7] = [
     "settings=profile",
@@ -22,7 +20,7 @@ const SETTINGS: [&str; 7] = [
 /// Compiles the program and records it, in several chunks.
 fn recording(folder: &Path) -> Result<PathBuf> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("jvm/truth");
-    let mut javac = Command::new(format!("{JDK}/javac"));
+    let mut javac = javac();
     javac.args(["--release", "11", "-d"]).arg(folder);
     printed(javac.args(["Truth.java", "Recorded.java"].map(|name| sources.join(name))))?;
     let file = folder.join("recording.jfr");

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use varid_model::Pid;
 use varid_process::{Images, Process};
-use varid_tests::{Running, judge, printed};
+use varid_tests::{Running, javac, judge, printed};
 use varid_vm::{Jvm, JvmError};
 
 /// Debian 12's JDK.
@@ -58,7 +58,7 @@ impl RunningJvm {
     pub fn start(place: Place<'_>, options: &[&str]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/system/jvm/Waits.java");
-        let mut javac = Command::new(format!("{JDK}/bin/javac"));
+        let mut javac = javac();
         printed(
             javac
                 .args(["--release", "11", "-d"])

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use varid_tests::{JDK, has_jdk, printed, skipped, testbed};
+use varid_tests::{JDK, has_jdk, javac, printed, skipped, testbed};
 
 /// The mean error above which something is wrong. Beside many other programs it was 9 to 16 %.
 const MOST: f64 = 0.30;
@@ -37,7 +37,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 fn compile(to: &Path) -> Result<()> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/jvm/estimate");
-    let mut javac = Command::new(format!("{JDK}/javac"));
+    let mut javac = javac();
     javac.args(["--release", "8", "-Xlint:-options", "-sourcepath"]);
     javac.arg(&sources).arg("-d").arg(to);
     printed(javac.arg(sources.join("Kernels.java")))?;
