@@ -149,7 +149,7 @@ impl JavaCode {
         &self.jvm
     }
 
-    /// The VM takes longer than this to put other code into the place of code that was executed.
+    /// The VM takes longer than this to put another method into the place of one that was executed.
     pub(in crate::hotspot) const fn reused_after(&self) -> Duration {
         self.reused_after
     }
