@@ -54,6 +54,8 @@ pub(super) struct KnownCode {
     turns_without_replaced: u32,
     /// True if the VM has put other code soon into the place of code that was executed, or has little room for code.
     reuses_code_soon: bool,
+    /// True if the kernel walks the frames of samples, and tells their methods and compilations.
+    has_walk: bool,
 }
 
 /// What holds for the samples of a turn.
@@ -109,18 +111,31 @@ impl KnownCode {
             turns_without_new: 0,
             turns_without_replaced: 0,
             reuses_code_soon: size < SMALL_CODE_CACHE,
+            has_walk: false,
         }
     }
 
-    /// How the VM has changed what it executes in the last turns. A VM that is new has changed all of it.
+    /// How the VM has changed what it executes in the last turns. A VM that is new has changed all of it. Code of known compilations need not be
+    /// read before other code may be in its place, only before it is freed.
     pub(super) fn change(&self) -> CodeChange {
-        if self.java.unloads_classes() || self.turns_without_replaced < QUIET_TURNS {
+        let is_replaced = self.turns_without_replaced < QUIET_TURNS;
+        if self.java.unloads_classes() || (is_replaced && !self.has_walk) {
             CodeChange::Replaced
-        } else if self.turns_without_new < QUIET_TURNS {
+        } else if is_replaced || self.turns_without_new < QUIET_TURNS {
             CodeChange::Added
         } else {
             CodeChange::None
         }
+    }
+
+    /// Notes that the kernel walks the frames of samples, and tells their methods and compilations.
+    pub(super) const fn note_walk(&mut self) {
+        self.has_walk = true;
+    }
+
+    /// Returns true if the kernel walks the frames of samples.
+    pub(super) const fn has_walk(&self) -> bool {
+        self.has_walk
     }
 
     /// Ends a turn: what is known may be another's at the next samples.

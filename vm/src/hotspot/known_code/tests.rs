@@ -278,6 +278,27 @@ fn a_method_in_the_place_of_an_equal_one_has_its_own_names() {
 }
 
 #[test]
+fn a_method_beside_which_something_has_changed_is_the_one_that_it_was() {
+    for version in VERSIONS {
+        let (mut known, mut memory) = world(version);
+        let method = outer(&memory);
+        let first = known.method(method, now(), &memory).unwrap();
+        known.end_turn();
+        // Behind the name, in the bytes that are read with it.
+        let before = memory.made.bytes.clone();
+        memory.rename("outer\0", "outer\x01");
+        assert_ne!(memory.made.bytes, before);
+        for _ in 0..2 {
+            let requests = memory.requests.get();
+            let found = known.method(method, now(), &memory).unwrap();
+            assert!(Rc::ptr_eq(&found, &first));
+            assert_eq!(memory.requests.get(), requests + 1);
+            known.end_turn();
+        }
+    }
+}
+
+#[test]
 fn a_method_whose_memory_was_unmapped_is_not_what_it_was() {
     let (mut known, mut memory) = world(VERSIONS[0]);
     let method = outer(&memory);
@@ -375,6 +396,9 @@ fn how_the_vm_changes_its_code_is_what_the_last_turns_have_shown() {
     memory.replace();
     assert!(compilation(&mut known, now(), &memory).is_err());
     assert_eq!(known.change(), CodeChange::Replaced);
+    // Code whose compilation is told with the sample can be read later.
+    known.note_walk();
+    assert_eq!(known.change(), CodeChange::Added);
 }
 
 #[test]
