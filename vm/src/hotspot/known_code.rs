@@ -9,7 +9,7 @@ use super::jvm::Jvm;
 use super::known_blob::{Blobs, KnownBlob, blob_in, read_code, remove_overlapping};
 use super::methods::gathered::GatheredMemory;
 use super::methods::java_code::FoundMethod;
-use super::methods::reuse::before;
+use super::methods::reuse::{CODE_REUSED_SOON_AFTER, REUSED_AFTER, SMALL_CODE_CACHE, before};
 use super::methods::{
     BlobKind, CodeBlob, CodeKey, CompiledCode, JavaCode, JavaMethod, MethodError, MethodPointer,
     Precision,
@@ -19,6 +19,7 @@ use crate::seam::CodeChange;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
+use std::time::Duration;
 use varid_model::{Address, FrameAddress, MonotonicNs};
 use varid_process::clock;
 use varid_process::reader::BatchMemory;
@@ -51,6 +52,10 @@ pub(super) struct KnownCode {
     turns_without_new: u32,
     /// How many turns have ended since compiled code was found in the place of other compiled code.
     turns_without_replaced: u32,
+    /// True if the VM has put other code soon into the place of code that was executed, or has little room for code.
+    reuses_code_soon: bool,
+    /// True if the kernel walks the frames of samples, and tells their methods and compilations.
+    has_walk: bool,
 }
 
 /// What holds for the samples of a turn.
@@ -93,6 +98,8 @@ impl KnownCode {
         let reserved = || jvm.code_heaps.iter().map(|heap| &heap.reserved);
         let start = reserved().map(|heap| heap.start).min();
         let end = reserved().map(|heap| heap.end).max();
+        let sizes = reserved().map(|heap| heap.end.offset_from(heap.start).unwrap_or(0));
+        let size = sizes.fold(0, u64::saturating_add);
         Self {
             heaps: start.unwrap_or_default()..end.unwrap_or_default(),
             java: JavaCode::with_clock(jvm, clock),
@@ -103,18 +110,32 @@ impl KnownCode {
             size: 0,
             turns_without_new: 0,
             turns_without_replaced: 0,
+            reuses_code_soon: size < SMALL_CODE_CACHE,
+            has_walk: false,
         }
     }
 
-    /// How the VM has changed what it executes in the last turns. A VM that is new has changed all of it.
+    /// How the VM has changed what it executes in the last turns. A VM that is new has changed all of it. Code of known compilations need not be
+    /// read before other code may be in its place, only before it is freed.
     pub(super) fn change(&self) -> CodeChange {
-        if self.java.unloads_classes() || self.turns_without_replaced < QUIET_TURNS {
+        let is_replaced = self.turns_without_replaced < QUIET_TURNS;
+        if self.java.unloads_classes() || (is_replaced && !self.has_walk) {
             CodeChange::Replaced
-        } else if self.turns_without_new < QUIET_TURNS {
+        } else if is_replaced || self.turns_without_new < QUIET_TURNS {
             CodeChange::Added
         } else {
             CodeChange::None
         }
+    }
+
+    /// Notes that the kernel walks the frames of samples, and tells their methods and compilations.
+    pub(super) const fn note_walk(&mut self) {
+        self.has_walk = true;
+    }
+
+    /// Returns true if the kernel walks the frames of samples.
+    pub(super) const fn has_walk(&self) -> bool {
+        self.has_walk
     }
 
     /// Ends a turn: what is known may be another's at the next samples.
@@ -173,7 +194,7 @@ impl KnownCode {
         memory: &dyn BatchMemory,
     ) -> Result<Rc<KnownBlob>, MethodError> {
         let found = self.found_at(address, memory)?;
-        match found.is_permanent() || found.was_there(time, self.java.reused_after()) {
+        match found.is_permanent() || found.was_there(time, self.code_reused_after()) {
             true => Ok(found),
             false => Err(MethodError::NoCode(address)),
         }
@@ -337,14 +358,15 @@ impl KnownCode {
 
     fn insert(&mut self, blob: CodeBlob, code: Box<[u8]>, found: &Range<MonotonicNs>) {
         let replaced = remove_overlapping(&mut self.blobs, &blob.memory);
-        if replaced.iter().any(|blob| blob.key().is_some()) {
+        for blob in replaced.iter().filter(|blob| blob.key().is_some()) {
             self.turns_without_replaced = 0;
+            self.reuses_code_soon |= found.start.since(blob.seen.get()) < REUSED_AFTER;
         }
         let sizes = replaced.iter().map(|blob| blob.size());
         self.size = self.size.saturating_sub(sizes.sum());
         let start = blob.memory.start;
         let since = match replaced.is_empty() {
-            true => before(found.end, self.java.reused_after()),
+            true => before(found.end, self.code_reused_after()),
             false => found.end,
         };
         let machine = self.java.jvm().machine;
@@ -355,6 +377,15 @@ impl KnownCode {
         }
         self.blobs.insert(start, Rc::clone(&known));
         self.turn.blobs.insert(start, known);
+    }
+
+    /// The VM takes longer than this to put other code into the place of code that was executed.
+    fn code_reused_after(&self) -> Duration {
+        let reused_after = self.java.reused_after();
+        match self.reuses_code_soon {
+            true => reused_after.min(CODE_REUSED_SOON_AFTER),
+            false => reused_after,
+        }
     }
 
     /// Drops the blobs that were not used since the last time, or all if there are few of them.

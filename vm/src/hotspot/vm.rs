@@ -461,7 +461,8 @@ impl VmCompiler for HotSpotVm {
         false
     }
 
-    /// Return addresses, and pointers to interpreted methods, are among the words of the stack.
+    /// The kernel tells the code and the methods of frames. Where it does not, return addresses, and pointers to interpreted methods, are among the
+    /// words of the stack.
     fn expect(&self, sample: &CapturedSample) {
         if let Some(class) = sample.allocated {
             self.allocated.borrow_mut().expect(class);
@@ -473,12 +474,16 @@ impl VmCompiler for HotSpotVm {
             code.expect(FrameAddress::Instruction(ip));
         }
         if !sample.code.is_empty() {
+            code.note_walk();
             for blob in sample.code.blobs() {
                 code.expect_blob(key_of(blob));
             }
             for method in sample.code.methods() {
                 code.expect_method(MethodPointer(*method));
             }
+        }
+        // It finds none of the VM's own threads, which have none.
+        if code.has_walk() {
             return;
         }
         for stack in [

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::hotspot::methods::CompileId;
-use crate::hotspot::methods::reuse::REUSED_AFTER;
+use crate::hotspot::methods::reuse::{CODE_REUSED_SOON_AFTER, REUSED_AFTER, SMALL_CODE_CACHE};
 use crate::hotspot::methods::tests::VERSIONS;
 use crate::hotspot::methods::tests::World;
 use std::cell::Cell;
@@ -66,7 +66,15 @@ impl BatchMemory for ProcessMemory {
     }
 }
 
-fn world((tables, major): (&str, u32)) -> (KnownCode, ProcessMemory) {
+/// A process whose VM takes long to use memory of code again.
+fn world(version: (&str, u32)) -> (KnownCode, ProcessMemory) {
+    let (mut known, memory) = small_world(version);
+    assert!(std::mem::take(&mut known.reuses_code_soon));
+    (known, memory)
+}
+
+/// A process whose VM has little room for code.
+fn small_world((tables, major): (&str, u32)) -> (KnownCode, ProcessMemory) {
     let World { code, made } = World::new(tables, major);
     let mut jvm = code.jvm().clone();
     // A variable of the VM, which is mapped for as long as the process runs.
@@ -96,6 +104,8 @@ fn after(time: MonotonicNs, nanoseconds: i64) -> MonotonicNs {
 
 /// [`REUSED_AFTER`] in nanoseconds.
 const LONG: i64 = REUSED_AFTER.as_nanos() as i64;
+/// [`CODE_REUSED_SOON_AFTER`] in nanoseconds.
+const SOON: i64 = CODE_REUSED_SOON_AFTER.as_nanos() as i64;
 const RETURNS: FrameAddress = FrameAddress::Return(Address::new(CODE + 16));
 
 /// Returns the compilation that a sample at a time has executed.
@@ -196,7 +206,34 @@ fn the_code_of_an_old_sample_is_not_known_from_what_is_there_now() {
     let (mut known, memory) = world(VERSIONS[0]);
     let time = now();
     assert!(compilation(&mut known, after(time, -LONG), &memory).is_err());
+    assert_eq!(compilation(&mut known, after(time, -SOON), &memory), FIRST);
     assert_eq!(compilation(&mut known, time, &memory), FIRST);
+}
+
+#[test]
+fn code_of_a_small_code_cache_was_soon_other_code() {
+    let (mut known, memory) = small_world(VERSIONS[0]);
+    let time = now();
+    assert!(compilation(&mut known, after(time, -SOON), &memory).is_err());
+    assert_eq!(compilation(&mut known, time, &memory), FIRST);
+    // Methods stay longer.
+    let method = outer(&memory);
+    assert!(known.method(method, after(time, -SOON), &memory).is_ok());
+    assert!(known.method(method, after(time, -LONG), &memory).is_err());
+    let mut jvm = known.java.jvm().clone();
+    let heap = &mut jvm.code_heaps[0].reserved;
+    heap.end = heap.start.wrapping_add(SMALL_CODE_CACHE);
+    assert!(!KnownCode::new(Rc::new(jvm)).reuses_code_soon);
+}
+
+#[test]
+fn a_vm_that_has_soon_put_other_code_in_place_of_code_does_so_again() {
+    let (mut known, mut memory) = world(VERSIONS[0]);
+    assert_eq!(compilation(&mut known, now(), &memory), FIRST);
+    known.end_turn();
+    memory.replace();
+    assert!(compilation(&mut known, now(), &memory).is_err());
+    assert_eq!(known.code_reused_after(), CODE_REUSED_SOON_AFTER);
 }
 
 #[test]
@@ -237,6 +274,27 @@ fn a_method_in_the_place_of_an_equal_one_has_its_own_names() {
         memory.rename("outer", "other");
         assert!(symbol(first, &memory).is_err());
         assert_eq!(symbol(now(), &memory), is("org.example.New.other"));
+    }
+}
+
+#[test]
+fn a_method_beside_which_something_has_changed_is_the_one_that_it_was() {
+    for version in VERSIONS {
+        let (mut known, mut memory) = world(version);
+        let method = outer(&memory);
+        let first = known.method(method, now(), &memory).unwrap();
+        known.end_turn();
+        // Behind the name, in the bytes that are read with it.
+        let before = memory.made.bytes.clone();
+        memory.rename("outer\0", "outer\x01");
+        assert_ne!(memory.made.bytes, before);
+        for _ in 0..2 {
+            let requests = memory.requests.get();
+            let found = known.method(method, now(), &memory).unwrap();
+            assert!(Rc::ptr_eq(&found, &first));
+            assert_eq!(memory.requests.get(), requests + 1);
+            known.end_turn();
+        }
     }
 }
 
@@ -338,6 +396,9 @@ fn how_the_vm_changes_its_code_is_what_the_last_turns_have_shown() {
     memory.replace();
     assert!(compilation(&mut known, now(), &memory).is_err());
     assert_eq!(known.change(), CodeChange::Replaced);
+    // Code whose compilation is told with the sample can be read later.
+    known.note_walk();
+    assert_eq!(known.change(), CodeChange::Added);
 }
 
 #[test]

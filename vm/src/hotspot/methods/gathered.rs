@@ -26,6 +26,51 @@ pub(in crate::hotspot) struct GatheredMemory<'m> {
     bytes: Cell<usize>,
 }
 
+/// Memory that was read before: where it is, and its bytes.
+#[derive(Debug, Default)]
+pub(in crate::hotspot) struct SeenMemory {
+    /// Addresses and sizes.
+    ranges: Vec<(u64, usize)>,
+    /// The bytes of all ranges, one after the other.
+    bytes: Vec<u8>,
+}
+
+impl SeenMemory {
+    /// Its size in memory, in bytes.
+    pub(in crate::hotspot) fn size(&self) -> usize {
+        size_of_val(&*self.ranges).saturating_add(self.bytes.len())
+    }
+}
+
+/// Memory that notes all that is read of it.
+pub(in crate::hotspot) struct NotingMemory<'m> {
+    memory: &'m dyn Memory,
+    seen: RefCell<SeenMemory>,
+}
+
+impl<'m> NotingMemory<'m> {
+    /// Memory of which nothing has been read yet.
+    pub(in crate::hotspot) fn of(memory: &'m dyn Memory) -> Self {
+        let seen = RefCell::default();
+        Self { memory, seen }
+    }
+
+    /// Returns what was read.
+    pub(in crate::hotspot) fn into_seen(self) -> SeenMemory {
+        self.seen.into_inner()
+    }
+}
+
+impl Memory for NotingMemory<'_> {
+    fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError> {
+        self.memory.read(address, out)?;
+        let mut seen = self.seen.borrow_mut();
+        seen.ranges.push((address, out.len()));
+        seen.bytes.extend_from_slice(out);
+        Ok(())
+    }
+}
+
 /// Memory that was requested.
 struct Known {
     /// Fewer bytes than were requested if the rest cannot be read.
@@ -45,7 +90,7 @@ impl<'m> GatheredMemory<'m> {
     }
 
     /// Runs readers until none lacks memory, and returns what they return then. A reader reads all that it can address before it fails.
-    pub(in crate::hotspot) fn run<T>(&self, mut readers: impl FnMut(&dyn Memory) -> T) -> T {
+    pub(in crate::hotspot) fn run<T>(&self, mut readers: impl FnMut(&Self) -> T) -> T {
         for _ in 0..MAX_ROUNDS {
             let outcome = readers(self);
             if !self.read_lacking() {
@@ -55,6 +100,32 @@ impl<'m> GatheredMemory<'m> {
         let outcome = readers(self);
         self.lacking.take();
         outcome
+    }
+
+    /// Returns true if memory has the bytes that were seen there before. None if not all of it has been read yet.
+    pub(in crate::hotspot) fn still_has(&self, seen: &SeenMemory) -> Option<bool> {
+        let known = self.known.borrow();
+        let mut rest = &*seen.bytes;
+        let mut all_known = Some(true);
+        for (address, len) in &seen.ranges {
+            let (bytes, behind) = rest.split_at_checked(*len).unwrap_or_default();
+            rest = behind;
+            match known_bytes(&known, *address, *len) {
+                KnownBytes::Read(found) if found == bytes => {}
+                KnownBytes::Read(_) | KnownBytes::Unreadable => return Some(false),
+                KnownBytes::Unknown => {
+                    self.request_later(*address, *len);
+                    all_known = None;
+                }
+            }
+        }
+        all_known
+    }
+
+    fn request_later(&self, address: u64, len: usize) {
+        let mut lacking = self.lacking.borrow_mut();
+        let most = lacking.entry(address).or_default();
+        *most = len.max(*most);
     }
 
     /// Reads what is lacking. Returns false if that is nothing.
@@ -111,23 +182,38 @@ impl Memory for GatheredMemory<'_> {
             len,
             reason: reason.to_owned(),
         };
-        let known = self.known.borrow();
-        if let Some((start, known)) = known.range(..=address).next_back() {
-            let offset = usize::try_from(address.wrapping_sub(*start)).ok();
-            let bytes =
-                offset.and_then(|offset| known.bytes.as_ref()?.bytes().get(offset..)?.get(..len));
-            if let Some(bytes) = bytes {
+        match known_bytes(&self.known.borrow(), address, len) {
+            KnownBytes::Read(bytes) => {
                 out.copy_from_slice(bytes);
-                return Ok(());
+                Ok(())
             }
-            if *start == address && known.requested >= len {
-                return Err(failed("it cannot be read"));
+            KnownBytes::Unreadable => Err(failed("it cannot be read")),
+            KnownBytes::Unknown => {
+                self.request_later(address, len);
+                Err(failed("it has not been read yet"))
             }
         }
-        let mut lacking = self.lacking.borrow_mut();
-        let most = lacking.entry(address).or_default();
-        *most = len.max(*most);
-        Err(failed("it has not been read yet"))
+    }
+}
+
+/// What is known of a range of memory.
+enum KnownBytes<'k> {
+    Read(&'k [u8]),
+    Unreadable,
+    /// It was not requested yet.
+    Unknown,
+}
+
+fn known_bytes(known: &BTreeMap<u64, Known>, address: u64, len: usize) -> KnownBytes<'_> {
+    let Some((start, known)) = known.range(..=address).next_back() else {
+        return KnownBytes::Unknown;
+    };
+    let offset = usize::try_from(address.wrapping_sub(*start)).ok();
+    let bytes = offset.and_then(|offset| known.bytes.as_ref()?.bytes().get(offset..)?.get(..len));
+    match bytes {
+        Some(bytes) => KnownBytes::Read(bytes),
+        None if *start == address && known.requested >= len => KnownBytes::Unreadable,
+        None => KnownBytes::Unknown,
     }
 }
 
@@ -220,6 +306,36 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_was_seen_is_compared_in_one_request() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        let memory = counted(&bytes);
+        let gathered = GatheredMemory::of(&memory);
+        let seen = gathered.run(|memory| {
+            let noting = NotingMemory::of(memory);
+            let read = noting
+                .read_word(START, 8)
+                .and(noting.read_word(START + 40, 4));
+            // What cannot be read was not seen.
+            assert!(noting.read_word(START + 1000, 8).is_err());
+            (read.is_ok(), noting.into_seen())
+        });
+        assert!(seen.0);
+        let still_has = |bytes: &[u8]| {
+            let memory = counted(bytes);
+            let still_has = GatheredMemory::of(&memory).run(|memory| memory.still_has(&seen.1));
+            assert_eq!(memory.requests.get(), 1);
+            still_has
+        };
+        assert_eq!(still_has(&bytes), Some(true));
+        for (changed, expected) in [(0, false), (7, false), (8, true), (43, false), (44, true)] {
+            let mut other = bytes.clone();
+            other[changed] ^= 1;
+            assert_eq!(still_has(&other), Some(expected), "{changed}");
+        }
+        assert_eq!(still_has(&bytes[..43]), Some(false));
+    }
+
+    #[test]
     fn what_cannot_be_read_is_requested_once() {
         let bytes = [7; 100];
         let memory = counted(&bytes);
@@ -251,7 +367,7 @@ mod tests {
         };
         let bytes = vec![0; 100 << 20];
         let memory = counted(&bytes);
-        let read = GatheredMemory::of(&memory).run(large);
+        let read = GatheredMemory::of(&memory).run(|memory| large(memory));
         assert_eq!(read, MAX_BYTES >> 20);
     }
 }

@@ -5,7 +5,7 @@ use super::bounded::BoundedMap;
 use super::compiled::CompiledMethod;
 use super::error::{MethodError, Result};
 use super::frames::{JavaFrame, JavaFrames};
-use super::gathered::GatheredMemory;
+use super::gathered::{GatheredMemory, NotingMemory, SeenMemory};
 use super::ids::{CodeKey, MethodPointer};
 use super::java_method::{JavaMethod, MethodIdentity, MethodNames, MethodReader};
 use super::reuse::{REUSED_AFTER, REUSED_SOON_AFTER, before};
@@ -44,17 +44,28 @@ pub struct JavaCode {
 }
 
 /// A method, with what says whether a pointer still leads to it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct ReadMethod {
     identity: MethodIdentity,
     names: MethodNames,
+    /// The memory that identity and names were read from. While it is as it was, so are these.
+    seen: SeenMemory,
     method: Rc<JavaMethod>,
+}
+
+impl ReadMethod {
+    fn size(&self) -> usize {
+        let sizes = [self.method.size(), self.names.size(), self.seen.size()];
+        sizes
+            .into_iter()
+            .fold(size_of::<Self>(), usize::saturating_add)
+    }
 }
 
 /// A method that is kept.
 #[derive(Debug, Clone)]
 struct KnownMethod {
-    read: ReadMethod,
+    read: Rc<ReadMethod>,
     /// The pointer led to it from this time on.
     since: MonotonicNs,
 }
@@ -70,7 +81,7 @@ pub(in crate::hotspot) struct FoundMethod {
 /// What was read of code and methods.
 pub(in crate::hotspot) struct ReadCode {
     compiled: Vec<(CodeKey, Result<CompiledCode>)>,
-    methods: BTreeMap<MethodPointer, Result<ReadMethod>>,
+    methods: BTreeMap<MethodPointer, Result<Rc<ReadMethod>>>,
 }
 
 /// A compiled method with the methods that are inlined into it.
@@ -149,7 +160,7 @@ impl JavaCode {
         &self.jvm
     }
 
-    /// The VM takes longer than this to put other code into the place of code that was executed.
+    /// The VM takes longer than this to put another method into the place of one that was executed.
     pub(in crate::hotspot) const fn reused_after(&self) -> Duration {
         self.reused_after
     }
@@ -228,13 +239,17 @@ impl JavaCode {
         &self,
         keys: &[CodeKey],
         pointers: &[MethodPointer],
-        memory: &dyn Memory,
+        memory: &GatheredMemory<'_>,
     ) -> ReadCode {
         let mut methods = BTreeMap::new();
         let mut method = |pointer: MethodPointer| {
             let found = methods.entry(pointer);
             let found = found.or_insert_with(|| self.read_method(pointer, memory));
-            found.clone().map(|read: ReadMethod| read.method)
+            let found: &Result<Rc<ReadMethod>> = found;
+            match found {
+                Ok(read) => Ok(Rc::clone(&read.method)),
+                Err(error) => Err(error.clone()),
+            }
         };
         let compiled = keys.iter().map(|key| {
             let compiled = CompiledMethod::read(&self.jvm, *key, memory);
@@ -254,37 +269,71 @@ impl JavaCode {
     }
 
     /// Reads the method that a pointer leads to, unless it is known.
-    fn read_method(&self, pointer: MethodPointer, memory: &dyn Memory) -> Result<ReadMethod> {
+    fn read_method(
+        &self,
+        pointer: MethodPointer,
+        memory: &GatheredMemory<'_>,
+    ) -> Result<Rc<ReadMethod>> {
         let reader = MethodReader {
             jvm: &self.jvm,
             memory,
         };
         let known = self.methods.peek(&pointer).map(|known| &known.read);
+        if let Some(known) = known {
+            match memory.still_has(&known.seen) {
+                Some(true) => return Ok(Rc::clone(known)),
+                Some(false) => {}
+                // All of that is requested at once.
+                None => return Err(MethodError::OtherMethod(pointer.0)),
+            }
+        }
         let identity = reader.identity(pointer, known.map(|known| &known.identity));
         let names = known.map(|known| reader.names(&known.identity, Some(&known.names)));
         let (identity, known) = match (identity, known.zip(names)) {
             (Err(MethodError::Memory { .. }), Some((known, _))) if self.is_as_before(memory) => {
-                return Ok(known.clone());
+                return Ok(Rc::clone(known));
             }
             (identity, known) => (identity?, known),
         };
         if let Some((known, names)) = known
             && known.identity == identity
         {
-            let is_same = match names {
-                Err(MethodError::Memory { .. }) if self.is_as_before(memory) => true,
-                names => names? == known.names,
-            };
-            if is_same {
-                return Ok(known.clone());
+            match names {
+                Err(MethodError::Memory { .. }) if self.is_as_before(memory) => {
+                    return Ok(Rc::clone(known));
+                }
+                Err(error) => return Err(error),
+                // What has changed beside it says nothing of it.
+                Ok(names) if names == known.names => {
+                    return Ok(Rc::new(ReadMethod {
+                        identity,
+                        names,
+                        seen: self.seen(pointer, memory)?,
+                        method: Rc::clone(&known.method),
+                    }));
+                }
+                Ok(_) => {}
             }
         }
         let (names, method) = reader.method(&identity)?;
-        Ok(ReadMethod {
+        Ok(Rc::new(ReadMethod {
             identity,
             names,
+            seen: self.seen(pointer, memory)?,
             method: Rc::new(method),
-        })
+        }))
+    }
+
+    /// Returns the memory that identifies a method and has its names, all of which was read before.
+    fn seen(&self, pointer: MethodPointer, memory: &dyn Memory) -> Result<SeenMemory> {
+        let memory = NotingMemory::of(memory);
+        let reader = MethodReader {
+            jvm: &self.jvm,
+            memory: &memory,
+        };
+        let identity = reader.identity(pointer, None)?;
+        reader.names(&identity, None)?;
+        Ok(memory.into_seen())
     }
 
     /// Returns true if what cannot be read of a method is what it was: the process has ended, as no variable of the VM's library can be read. A VM
@@ -336,15 +385,16 @@ impl JavaCode {
     fn keep_method(
         &mut self,
         pointer: MethodPointer,
-        read: ReadMethod,
+        read: Rc<ReadMethod>,
         now: MonotonicNs,
     ) -> FoundMethod {
         let method = Rc::clone(&read.method);
         let since = match self.methods.get(&pointer) {
-            Some(known) if Rc::ptr_eq(&known.read.method, &method) => {
+            Some(known) if Rc::ptr_eq(&known.read, &read) => {
                 let since = known.since;
                 return FoundMethod { method, since };
             }
+            Some(known) if Rc::ptr_eq(&known.read.method, &method) => known.since,
             Some(_) => {
                 self.reused_after = REUSED_SOON_AFTER;
                 now
@@ -352,10 +402,7 @@ impl JavaCode {
             None => before(now, self.reused_after),
         };
         self.pointers.insert(pointer);
-        let sizes = [read.method.size(), read.names.size()];
-        let size = sizes
-            .into_iter()
-            .fold(size_of::<KnownMethod>(), usize::saturating_add);
+        let size = size_of::<KnownMethod>().saturating_add(read.size());
         self.methods
             .insert(pointer, KnownMethod { read, since }, size);
         FoundMethod { method, since }
