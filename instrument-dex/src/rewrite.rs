@@ -166,7 +166,9 @@ impl File<'_> {
         let own: std::collections::HashSet<u32> = own.chain([self.runtime.class]).collect();
         let mut others: Vec<RewrittenClass> = Vec::new();
         let mut known: HashMap<u32, usize> = HashMap::new();
-        for (_, method) in self.pools.methods() {
+        // Those that were added are behind them.
+        let called = self.pools.methods();
+        for (_, method) in called.take(self.header.methods.count as usize) {
             if own.contains(&method.class) {
                 continue;
             }

@@ -2,10 +2,10 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | entry | the arguments are moved down to their registers; `words` is loaded; `frame = enter(method, shape)` |
+//! | entry | `words` is loaded; the node is found in it, and counted, or `frame = enter(method, shape)`: [`entry`]; the arguments are moved down to their registers |
 //! | block | `words[frame + counter] += 1` |
-//! | call | `words[frame] = slot` before it |
-//! | an instruction for which the VM may load or initialize a class, behind a call | `words[frame] = 0` before it |
+//! | call | `words[frame] = distance of its slot` before it |
+//! | an instruction for which the VM may load or initialize a class, behind a call | the same, of slot 0 |
 //! | an instruction that may throw | its code unit is in the scratch register |
 //! | handler | `caught(frame, code unit)` behind its `move-exception`, or in a stub if it has none |
 //! | return | `words[frame] = LEFT` |
@@ -144,37 +144,6 @@ impl Writer<'_> {
         self.frame().saturating_add(5)
     }
 
-    fn entry(&mut self) {
-        let Some(counting) = self.counting else {
-            return;
-        };
-        let item = self.method.item;
-        let mut to = item.registers.saturating_sub(item.ins);
-        for argument in counting.arguments {
-            let from = to.saturating_add(ADDED_REGISTERS);
-            let (code, words) = match argument {
-                b'J' | b'D' => (opcode::MOVE_WIDE_FROM16, 2),
-                b'L' | b'[' => (opcode::MOVE_OBJECT_FROM16, 1),
-                _ => (opcode::MOVE_FROM16, 1),
-            };
-            self.code.units(vec![first(code, to), from], None);
-            to = to.saturating_add(words);
-        }
-        let load = vec![
-            first(opcode::SGET_OBJECT, self.words()),
-            counting.runtime.words,
-        ];
-        self.code.units(load, Some(Cover::NONE));
-        self.constant(self.frame(), counting.number);
-        self.constant(self.scratch(), counting.shape);
-        self.call(Call::Enter, Cover::NONE);
-        let result = first(opcode::MOVE_RESULT, self.frame());
-        self.code.units(vec![result], None);
-        if self.counts_blocks() {
-            self.wide_constant(self.one(), 1);
-        }
-    }
-
     /// Copies an instruction, with what is inserted before and behind it.
     fn instruction(&mut self, index: usize, instruction: &Instruction) -> Result<()> {
         let flow = self.method.flow;
@@ -288,9 +257,9 @@ impl Writer<'_> {
     fn insert(&mut self, insertion: Insertion, cover: Cover) {
         match insertion {
             Insertion::Count(counter) => self.count(counter, cover),
-            Insertion::At(slot) => self.set_slot(slot.into(), cover),
+            Insertion::At(slot) => self.set_slot(frame::distance(slot), cover),
             // Without blocks, the scratch register has another number, which is not used.
-            Insertion::Caught => self.call(Call::Caught, cover),
+            Insertion::Caught => self.call(Call::Caught, self.frame(), cover),
         }
     }
 
@@ -318,10 +287,10 @@ impl Writer<'_> {
         self.code.units(put, Some(cover));
     }
 
-    /// Sets the slot of the next call.
-    fn set_slot(&mut self, slot: i64, cover: Cover) {
+    /// Sets the distance of the slot of the next call, or says that the method is left.
+    fn set_slot(&mut self, distance: i64, cover: Cover) {
         let value = self.value();
-        self.wide_constant(value, slot);
+        self.wide_constant(value, distance);
         let put = vec![
             first(opcode::APUT_WIDE, value),
             pair(self.words(), self.frame()),
@@ -361,15 +330,15 @@ impl Writer<'_> {
         self.code.units(units, None);
     }
 
-    /// Calls the runtime with the registers of the frame and of the scratch.
-    fn call(&mut self, call: Call, cover: Cover) {
+    /// Calls the runtime with two registers: those of the frame and of the scratch, but at the entry.
+    fn call(&mut self, call: Call, arguments: u16, cover: Cover) {
         let Some(counting) = self.counting else {
             return;
         };
         let units = vec![
             first(opcode::INVOKE_STATIC_RANGE, 2),
             counting.runtime.method(call),
-            self.frame(),
+            arguments,
         ];
         self.code.units(units, Some(cover));
     }
@@ -491,7 +460,7 @@ impl Writer<'_> {
             .units(vec![first(opcode::MOVE_EXCEPTION, exception)], None);
         // The call may fail: no room on the stack.
         self.set_slot(frame::LEFT, Cover::NONE);
-        self.call(Call::Thrown, Cover::NONE);
+        self.call(Call::Thrown, self.frame(), Cover::NONE);
         self.code
             .units(vec![first(opcode::THROW, exception)], Some(Cover::NONE));
         Some(label)
@@ -510,5 +479,6 @@ fn pair(low: u16, high: u16) -> u16 {
     u16::from_le_bytes([low, high])
 }
 
+mod entry;
 #[cfg(test)]
 mod tests;
