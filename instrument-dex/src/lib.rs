@@ -45,5 +45,5 @@ mod tests;
 mod write;
 
 pub use error::NotRewritten;
-pub use rewrite::{Rewritten, RewrittenClass, RuntimeClass, rewrite};
+pub use rewrite::{Entries, Plan, Rewritten, RewrittenClass, RuntimeClass, rewrite};
 pub use runtime::CLASS;

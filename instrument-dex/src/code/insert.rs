@@ -8,7 +8,7 @@
 //! | an instruction for which the VM may load or initialize a class, behind a call | the same, of slot 0 |
 //! | an instruction that may throw | its code unit is in the scratch register |
 //! | handler | `caught(frame, code unit)` behind its `move-exception`, or in a stub if it has none |
-//! | return | `words[frame] = LEFT` |
+//! | return | `words[frame] = LEFT`, if something may be called below the method |
 //! | an exception that no handler of the method catches | `words[frame] = LEFT` and `thrown(frame, code unit)` in a stub, which throws it again |
 //!
 //! Accesses to arrays and calls of the runtime may throw in the eyes of the verifier. While a monitor is held, an instruction that may throw must have a handler
@@ -23,6 +23,7 @@ use super::flow::{Flow, State, index_of};
 use super::instruction::{Instruction, Operand, opcode};
 use super::item::{CodeItem, Handlers};
 use crate::error::{Result, invalid};
+use crate::{Entries, Plan};
 use crate::file::Order;
 use crate::runtime::{Call, RuntimeMembers};
 
@@ -34,7 +35,7 @@ pub(crate) const MAX_REGISTERS: u16 = 256;
 /// What is counted in a method.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counting<'m> {
-    pub(crate) counted: Counted,
+    pub(crate) plan: Plan,
     pub(crate) runtime: &'m RuntimeMembers,
     /// The method's number.
     pub(crate) number: u32,
@@ -88,6 +89,7 @@ pub(crate) fn insert(
         method,
         order,
         counting,
+        is_leaf: counting.is_some_and(|counting| is_leaf(method, counting.plan)),
         code,
         labels,
         pending: Vec::new(),
@@ -107,10 +109,20 @@ pub(crate) fn insert(
     })
 }
 
+/// Returns true if nothing can be called below a method, and its entry is inline.
+fn is_leaf(method: Method<'_>, plan: Plan) -> bool {
+    let mut instructions = method.instructions.iter();
+    plan.entries == Entries::Inline
+        && method.item.handlers.is_empty()
+        && instructions.all(|one| !one.is_invoke() && !one.may_load())
+}
+
 struct Writer<'m> {
     method: Method<'m>,
     order: &'m Order,
     counting: Option<Counting<'m>>,
+    /// Nothing is called below the method, and its entry finds its node by instructions: it is never the innermost frame then.
+    is_leaf: bool,
     code: Assembler,
     labels: Vec<Label>,
     /// What waits for an instruction at which it can stand.
@@ -188,10 +200,10 @@ impl Writer<'_> {
         } else if instruction.may_load() && state.after_call {
             self.insert(Insertion::At(0), cover);
         }
-        if instruction.throws() && counting.counted == Counted::Blocks {
+        if instruction.throws() && counting.plan.counted == Counted::Blocks {
             self.constant(self.scratch(), instruction.pc);
         }
-        if instruction.is_return() {
+        if instruction.is_return() && !self.is_leaf {
             self.set_slot(frame::LEFT, cover);
         }
     }
@@ -316,7 +328,7 @@ impl Writer<'_> {
 
     fn counts_blocks(&self) -> bool {
         self.counting
-            .is_some_and(|counting| counting.counted == Counted::Blocks)
+            .is_some_and(|counting| counting.plan.counted == Counted::Blocks)
     }
 
     fn constant(&mut self, register: u16, value: u32) {

@@ -5,7 +5,9 @@
 
 use varid_instrument::node::{self, WORD};
 
-use super::{Call, Counting, Cover, Method, RuntimeMembers, Writer, first, frame, opcode, pair};
+use super::{
+    Call, Counting, Cover, Entries, Method, RuntimeMembers, Writer, first, frame, opcode, pair,
+};
 
 /// The registers that are free at the entry of any method.
 const FREE: u16 = super::ADDED_REGISTERS;
@@ -122,23 +124,32 @@ impl Writer<'_> {
             from,
             count: 1,
         };
-        let found = Registers::all().find_map(|registers| {
+        let find = |registers: Registers| {
             let mut all = moves.clone();
             all.extend([
                 one(opcode::MOVE_FROM16, self.frame(), registers.frame),
                 one(opcode::MOVE_OBJECT_FROM16, self.words(), registers.words),
             ]);
             Some((registers, ordered(all)?))
-        });
-        match found {
+        };
+        let inline = match counting.plan.entries {
+            Entries::Inline => Registers::all().find_map(find),
+            Entries::Called => None,
+        };
+        match inline {
             Some((registers, moves)) => {
                 self.find_node(counting, registers);
                 self.move_values(&moves);
+                // The stub that leaves the method passes it.
+                self.constant(self.scratch(), 0);
             }
             None => {
                 self.move_values(&moves);
                 self.load_words(self.words(), counting.runtime);
                 self.call_enter(counting, self.frame(), self.frame());
+                if self.is_leaf {
+                    self.set_slot(frame::LEFT, Cover::NONE);
+                }
             }
         }
         if self.counts_blocks() {
@@ -215,22 +226,30 @@ impl Writer<'_> {
         self.code
             .branch(nibbles(opcode::IF_NE, index, value), native);
 
-        // The call counts, and the next one is recorded here.
+        // The call counts, and the next one is recorded here, if there can be one.
         self.add(index, frame, CALLS);
         self.access(opcode::AGET_WIDE, value, (words, index));
         self.wide_constant(one, 1);
         self.plain(nibbles(opcode::ADD_LONG_2ADDR, value, one));
         self.access(opcode::APUT_WIDE, value, (words, index));
         self.add(frame, frame, TO_FRAME);
-        self.wide_constant(value, frame::distance(0));
-        self.access(opcode::APUT_WIDE, value, (words, frame));
-        self.plain(nibbles(opcode::INT_TO_LONG, value, frame));
-        self.plain(nibbles(opcode::CONST_4, index, frame::LAST));
-        self.access(opcode::APUT_WIDE, value, (words, index));
+        let is_leaf = self.is_leaf;
+        if !is_leaf {
+            self.wide_constant(value, frame::distance(0));
+            self.access(opcode::APUT_WIDE, value, (words, frame));
+            self.plain(nibbles(opcode::INT_TO_LONG, value, frame));
+            self.plain(nibbles(opcode::CONST_4, index, frame::LAST));
+            self.access(opcode::APUT_WIDE, value, (words, index));
+        }
         self.code.goto(entered);
 
         self.code.place(native);
         self.call_enter(counting, value, frame);
+        if is_leaf {
+            // The native method has made it the innermost frame.
+            self.wide_constant(value, frame::LEFT);
+            self.access(opcode::APUT_WIDE, value, (words, frame));
+        }
         self.code.place(entered);
     }
 
