@@ -393,8 +393,7 @@ impl Counts {
         self.store(node, words(node::PARENT_SLOT), first.bytes());
         self.store(frame, CALLER, slot.frame.0.into());
         // A reader finds whole nodes.
-        self.word(link, 0)?
-            .store(node.bytes(), Ordering::Release);
+        self.word(link, 0)?.store(node.bytes(), Ordering::Release);
         Some(frame)
     }
 

@@ -15,9 +15,7 @@ use varid_exact_agent::{
     record::{ClassRecord, Record},
 };
 use varid_instrument::{Counted, Intrinsics, MethodNumber};
-use varid_instrument_dex::{
-    Entries, NotRewritten, Plan, RewrittenClass, RuntimeClass, rewrite,
-};
+use varid_instrument_dex::{Entries, NotRewritten, Plan, RewrittenClass, RuntimeClass, rewrite};
 use varid_recording::{DEX_ZIP, SessionWriter};
 
 use crate::{

@@ -161,9 +161,7 @@ impl File<'_> {
             for member in members.methods.iter().flatten() {
                 let number = next.ok_or(NotRewritten::NoNumbers)?;
                 *next = number.after(1);
-                taken = class
-                    .add(self, member, number, plan)?
-                    .saturating_add(taken);
+                taken = class.add(self, member, number, plan)?.saturating_add(taken);
                 if taken > self.limit {
                     return Err(NotRewritten::Unsupported("items that share their parts"));
                 }

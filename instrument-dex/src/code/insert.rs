@@ -23,9 +23,9 @@ use super::flow::{Flow, State, index_of};
 use super::instruction::{Instruction, Operand, opcode};
 use super::item::{CodeItem, Handlers};
 use crate::error::{Result, invalid};
-use crate::{Entries, Plan};
 use crate::file::Order;
 use crate::runtime::{Call, RuntimeMembers};
+use crate::{Entries, Plan};
 
 /// The registers that are added.
 pub(crate) const ADDED_REGISTERS: u16 = 7;
