@@ -129,9 +129,10 @@ fn start(jni: Jni) -> Result<(), String> {
     match counts {
         // Several loaders may load the library: the first one starts the counting.
         Ok(counts) => {
-            if COUNTS.set(counts).is_ok() {
-                let counts = COUNTS.get();
-                counts.map(|counts| counts.set_owner(jni, class));
+            if COUNTS.set(counts).is_ok()
+                && let Some(counts) = COUNTS.get()
+            {
+                counts.set_owner(jni, class);
             }
         }
         Err(error) => {
