@@ -341,7 +341,11 @@ mod tests {
                         }
                         ordered(all)
                     });
-                    ensure_moved(&found.expect("an order"));
+                    match found {
+                        Some(moves) => ensure_moved(&moves),
+                        // The native method finds the node then.
+                        None => assert!(wide > 8, "{ins} {locals} {wide}"),
+                    }
                 }
             }
         }
