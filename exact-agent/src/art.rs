@@ -4,6 +4,9 @@
 //! panics or allocates on the way of a call: a native method may be called with the last of a thread's stack.
 //!
 //! The code itself marks its frame as left. The next entry looks for the innermost caller that has not been left.
+//!
+//! The entries of one thread, the owner, find and count their nodes without a native method if there is one already: the frame that it has
+//! entered last is in a word of the array.
 
 use std::{
     cell::Cell,
@@ -32,7 +35,7 @@ use crate::{
     record::{Record, ThreadRecord},
     tables::Tables,
     tree_file::TreeFile,
-    word_array::{Elements, Index, WordArray, publish_placeholder},
+    word_array::{Elements, Index, WordArray, publish_owner, publish_placeholder},
 };
 
 /// The variable with the [`Options`] of the VMs that a program starts.
@@ -53,13 +56,14 @@ static COUNTS: OnceLock<Counts> = OnceLock::new();
 /// A tree, and what describes it.
 #[derive(Debug)]
 struct Counts {
-    elements: Elements,
     tree: TreeFile,
     /// The index of the tree's first word.
     first: Index,
     tables: Tables,
     spare: SpareFrames,
     counted: Counted,
+    /// The word with the frame that the owner has entered last.
+    last_of_owner: &'static AtomicU64,
 }
 
 /// Frames of calls for which the tree has no room. Nobody reads their counters. A thread has one, so that its callers are known.
@@ -81,12 +85,15 @@ unsafe impl Sync for SpareFrames {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Slot {
     frame: Index,
-    number: u32,
+    /// The distance of the slot from the frame, in words.
+    distance: i64,
 }
 
 thread_local! {
     /// The frame of the last call of the thread that is known: it, or a caller of it, is the innermost one. 0: the thread has not been counted yet.
     static FRAME: Cell<u32> = const { Cell::new(0) };
+    /// Whether the thread is the owner, which has that frame in a word of the array instead.
+    static IS_OWNER: Cell<bool> = const { Cell::new(false) };
     /// The thread's spare frame, or 0.
     static SPARE: Cell<u32> = const { Cell::new(0) };
 }
@@ -121,7 +128,13 @@ fn start(jni: Jni) -> Result<(), String> {
         .and_then(|options| Counts::create(jni, class, options));
     match counts {
         // Several loaders may load the library: the first one starts the counting.
-        Ok(counts) => drop(COUNTS.set(counts)),
+        Ok(counts) => {
+            if COUNTS.set(counts).is_ok()
+                && let Some(counts) = COUNTS.get()
+            {
+                counts.set_owner(jni, class);
+            }
+        }
         Err(error) => {
             publish_placeholder(jni, class, SpareFrames::ARRAY_LENGTH)?;
             return Err(error);
@@ -131,8 +144,9 @@ fn start(jni: Jni) -> Result<(), String> {
 }
 
 impl SpareFrames {
-    /// Words of a frame: as many as the largest node has.
-    const WORDS: u32 = 1 << 16;
+    /// Words from a frame upwards, and below it: as many as the largest node has. Those below are its slots: they stay empty.
+    const HALF: u32 = 1 << 16;
+    const WORDS: u32 = 2 * Self::HALF;
     /// How many threads have one of their own.
     const COUNT: u32 = 64;
     /// The length of an array with the frame at 0.
@@ -173,6 +187,7 @@ impl SpareFrames {
         if SPARE.get() == 0 {
             let number = self.next.fetch_add(1, Ordering::Relaxed) % Self::COUNT;
             let distance = number.saturating_mul(Self::WORDS);
+            let distance = distance.saturating_add(Self::HALF);
             SPARE.set(self.first.0.saturating_add(distance));
         }
         Index(SPARE.get())
@@ -214,21 +229,22 @@ impl Counts {
         append().map_err(failed)?;
         let prepare = || -> Result<_, String> {
             let array = array?;
-            let magic = tree.address().saturating_add(header::MAGIC);
+            let magic = Index::at_bytes(tree.address().saturating_add(header::MAGIC));
+            let magic = magic.ok_or("out of reach")?;
             let spare = SpareFrames::map(array.elements())?;
             array.extend(jni, (magic, node::MAGIC))?;
             array.publish(jni, class)?;
-            let first = array.elements().index(tree.address());
-            Ok((array.elements(), first.ok_or("out of reach")?, spare))
+            let first = Index::at_bytes(tree.address());
+            Ok((first.ok_or("out of reach")?, spare, array.last()))
         };
         match prepare() {
-            Ok((elements, first, spare)) => Ok(Self {
-                elements,
+            Ok((first, spare, last_of_owner)) => Ok(Self {
                 tree,
                 first,
                 tables,
                 spare,
                 counted: options.counted,
+                last_of_owner,
             }),
             Err(reason) => {
                 // The message says it, too.
@@ -275,8 +291,7 @@ impl Counts {
     /// Takes words of the arena.
     fn allocate(&self, words: u32) -> Option<Index> {
         let offset = self.tree.allocate(u64::from(words).checked_mul(WORD)?)?;
-        self.elements
-            .index(self.tree.address().checked_add(offset)?)
+        Index::at_bytes(self.tree.address().checked_add(offset)?)
     }
 
     /// Makes the frame of the thread's root, which is never left. None if there is no room.
@@ -294,14 +309,44 @@ impl Counts {
         };
         // A root without a record has no name.
         let _ = self.tables.append(&Record::Thread(record));
-        let root = self.elements.index(root.node)?.at(frame::DISTANCE.into())?;
+        let root = Index::at_bytes(root.node)?.at(frame::DISTANCE.into())?;
         self.store(root, CALLER, root.0.into());
+        self.store(root, SLOT, frame::distance(0).cast_unsigned());
         Some(root)
+    }
+
+    /// Lets the rewritten code count the entries of this thread. Without room for its root, it is as all others.
+    fn set_owner(&self, jni: Jni, class: Handle) {
+        let Some(root) = self.root() else {
+            return;
+        };
+        FRAME.set(root.0);
+        // From here on, the code never reads another value than that of a frame.
+        self.last_of_owner.store(root.0.into(), Ordering::Release);
+        IS_OWNER.set(publish_owner(jni, class));
+    }
+
+    /// Returns the frame of the last call of the thread that is known, or 0.
+    fn last(&self) -> Index {
+        match IS_OWNER.get() {
+            true => {
+                let last = self.last_of_owner.load(Ordering::Relaxed);
+                Index(u32::try_from(last).unwrap_or(0))
+            }
+            false => Index(FRAME.get()),
+        }
+    }
+
+    fn set_last(&self, frame: Index) {
+        match IS_OWNER.get() {
+            true => self.last_of_owner.store(frame.0.into(), Ordering::Relaxed),
+            false => FRAME.set(frame.0),
+        }
     }
 
     /// Returns the slot in which the next call of the thread is recorded.
     fn slot(&self) -> Slot {
-        let mut frame = Index(FRAME.get());
+        let mut frame = self.last();
         if frame.0 == 0 {
             frame = self.root().unwrap_or_else(|| {
                 let spare = self.spare.of_thread();
@@ -310,13 +355,16 @@ impl Counts {
             });
         }
         loop {
-            let number = u32::try_from(self.load(frame, SLOT));
+            let distance = self.load(frame, SLOT).cast_signed();
             // A frame without a caller is never left.
             let caller = || Index(u32::try_from(self.load(frame, CALLER)).unwrap_or(0));
-            match number {
-                Ok(number) => return Slot { frame, number },
-                Err(_) if caller() == frame => return Slot { frame, number: 0 },
-                Err(_) => frame = caller(),
+            match distance {
+                ..0 => return Slot { frame, distance },
+                _ if caller() == frame => {
+                    let distance = frame::distance(0);
+                    return Slot { frame, distance };
+                }
+                _ => frame = caller(),
             }
         }
     }
@@ -326,15 +374,14 @@ impl Counts {
         if self.spare.has(slot.frame) {
             return None;
         }
-        let node = slot.frame.at(from_frame(node::METHOD))?;
-        let first = node.at(words(node::slot(slot.number)))?;
+        let first = slot.frame.at(slot.distance)?;
         let mut link = first;
         loop {
             let node = self.load(link, 0);
             if node == 0 {
                 break;
             }
-            let node = self.elements.index(node)?;
+            let node = Index::at_bytes(node)?;
             if self.load(node, words(node::METHOD)) == method {
                 return node.at(frame::DISTANCE.into());
             }
@@ -344,12 +391,10 @@ impl Counts {
         let node = self.allocate(slots.checked_add(size)?)?.at(slots.into())?;
         let frame = node.at(frame::DISTANCE.into())?;
         self.store(node, words(node::METHOD), method);
-        let parent = self.elements.address(first);
-        self.store(node, words(node::PARENT_SLOT), parent);
+        self.store(node, words(node::PARENT_SLOT), first.bytes());
         self.store(frame, CALLER, slot.frame.0.into());
         // A reader finds whole nodes.
-        self.word(link, 0)?
-            .store(self.elements.address(node), Ordering::Release);
+        self.word(link, 0)?.store(node.bytes(), Ordering::Release);
         Some(frame)
     }
 
@@ -376,8 +421,8 @@ impl Counts {
 
     /// Records the next call of the thread in slot 0 of a frame.
     fn set_frame(&self, frame: Index) {
-        self.store(frame, SLOT, 0);
-        FRAME.set(frame.0);
+        self.store(frame, SLOT, frame::distance(0).cast_unsigned());
+        self.set_last(frame);
     }
 
     /// Counts an exception of the instruction at `pc`.
@@ -391,7 +436,7 @@ impl Counts {
             if record == 0 {
                 break;
             }
-            let Some(record) = self.elements.index(record) else {
+            let Some(record) = Index::at_bytes(record) else {
                 return;
             };
             if self.load(record, words(abort::BCI)) == pc.into() {
@@ -408,7 +453,7 @@ impl Counts {
         self.store(record, words(abort::BCI), pc.into());
         self.store(record, words(abort::COUNT), 1);
         if let Some(link) = self.word(link.0, link.1) {
-            link.store(self.elements.address(record), Ordering::Release);
+            link.store(record.bytes(), Ordering::Release);
         }
     }
 }
@@ -436,7 +481,7 @@ extern "C" fn thrown(frame: i32, pc: i32) {
     if let Some(counts) = COUNTS.get() {
         counts.count_abort(Index(frame.cast_unsigned()), pc.cast_unsigned());
         // Callees that have no handler may not have been left.
-        FRAME.set(frame.cast_unsigned());
+        counts.set_last(Index(frame.cast_unsigned()));
     }
 }
 

@@ -13,8 +13,18 @@ use std::{
 pub(crate) enum Place {
     /// Where the system puts it.
     Anywhere,
-    /// Between these addresses.
+    /// Between these addresses. Those in a tree are distances from the first one.
     Within(Range<u64>),
+}
+
+impl Place {
+    /// Returns the address from which addresses in a tree that is mapped there are distances.
+    pub(crate) const fn origin(&self) -> u64 {
+        match self {
+            Self::Anywhere => 0,
+            Self::Within(range) => range.start,
+        }
+    }
 }
 
 /// The distance of the addresses that are tried.

@@ -20,7 +20,7 @@ use varid_instrument::{
 
 use crate::mapping::{Place, map};
 
-/// The root of a thread, by addresses of this process.
+/// The root of a thread, by addresses as the tree has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Root {
     /// The root.
@@ -40,6 +40,8 @@ const EVENT_WORDS: u64 = order::EVENTS_LENGTH / node::WORD;
 #[derive(Debug)]
 pub(crate) struct TreeFile {
     base: NonNull<u8>,
+    /// The address of the header, as the tree has addresses.
+    address: u64,
     /// Bytes of the header and the arena.
     length: usize,
 }
@@ -64,10 +66,14 @@ impl TreeFile {
         let bytes = length.saturating_sub(node::HEADER);
         let length = usize::try_from(length).map_err(|_| too_large())?;
         let base = map(place, length, Some(&file))?;
-        let tree = Self { base, length };
-        let start = tree.address();
+        let address = (base.as_ptr().addr() as u64).saturating_sub(place.origin());
+        let tree = Self {
+            base,
+            address,
+            length,
+        };
         for (offset, value) in [
-            (header::ADDRESS, start),
+            (header::ADDRESS, address),
             (header::ARENA_LENGTH, bytes),
             (header::VERSION, node::VERSION),
             (header::MAGIC, node::MAGIC),
@@ -79,9 +85,9 @@ impl TreeFile {
         Ok(tree)
     }
 
-    /// Returns the address of the header.
-    pub(crate) fn address(&self) -> u64 {
-        self.base.as_ptr().addr() as u64
+    /// Returns the address of the header: that in this process, or its distance from the start of the [place](Place::Within).
+    pub(crate) const fn address(&self) -> u64 {
+        self.address
     }
 
     /// Returns a word of the file by its offset in bytes. None if it is not in the file.

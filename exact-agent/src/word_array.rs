@@ -10,9 +10,10 @@
 use std::{
     ffi::CStr,
     ops::Range,
-    sync::atomic::{AtomicI32, Ordering},
+    sync::atomic::{AtomicI32, AtomicU64, Ordering},
 };
 
+use varid_instrument::node::frame;
 use varid_jvmti::{Handle, Jni};
 
 /// Bytes of a page, at least. Large objects start with one.
@@ -28,6 +29,9 @@ const ELEMENT: u64 = 8;
 /// The field with the array.
 const FIELD: &CStr = c"words";
 const FIELD_TYPE: &CStr = c"[J";
+/// The field with the thread that owns [`frame::LAST`].
+const OWNER: &CStr = c"owner";
+const OWNER_TYPE: &CStr = c"Ljava/lang/Thread;";
 
 /// Index of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +42,17 @@ impl Index {
     pub(crate) fn at(self, distance: i64) -> Option<Self> {
         let index = i64::from(self.0).checked_add(distance)?;
         u32::try_from(index).ok().map(Self)
+    }
+
+    /// Returns the distance of the element from the first one, in bytes.
+    pub(crate) const fn bytes(self) -> u64 {
+        (self.0 as u64).saturating_mul(ELEMENT)
+    }
+
+    /// Returns the index of the element at a distance from the first one, in bytes.
+    pub(crate) fn at_bytes(bytes: u64) -> Option<Self> {
+        let index = u32::try_from(bytes / ELEMENT).ok()?;
+        (index <= i32::MAX.cast_unsigned()).then_some(Self(index))
     }
 }
 
@@ -64,17 +79,9 @@ impl Elements {
         self.0..self.0.saturating_add(bytes)
     }
 
-    /// Returns the address of an element.
-    pub(crate) fn address(self, index: Index) -> u64 {
-        self.0
-            .saturating_add(u64::from(index.0).saturating_mul(ELEMENT))
-    }
-
     /// Returns the index of the element at an address.
     pub(crate) fn index(self, address: u64) -> Option<Index> {
-        let bytes = address.checked_sub(self.0)?;
-        let index = u32::try_from(bytes / ELEMENT).ok()?;
-        (index <= i32::MAX.cast_unsigned()).then_some(Index(index))
+        Index::at_bytes(address.checked_sub(self.0)?)
     }
 }
 
@@ -124,14 +131,22 @@ impl WordArray {
         unsafe { &*pointer }
     }
 
-    /// Lets indices reach all addresses of [`Elements::reach`]. `probe` has the address of a word there, and its value.
+    /// Returns the element [`frame::LAST`]. The array must be [published](Self::publish), and stays so.
+    pub(crate) fn last(&self) -> &'static AtomicU64 {
+        let distance = Index(frame::LAST.into()).bytes();
+        let address = self.elements.0.wrapping_add(distance);
+        let pointer = std::ptr::with_exposed_provenance::<AtomicU64>(address as usize);
+        // SAFETY: the word is in the array's first page: large objects are not moved, and the class keeps this one.
+        unsafe { &*pointer }
+    }
+
+    /// Lets indices reach all addresses of [`Elements::reach`]. `probe` is a word there, and its value.
     ///
     /// # Errors
     ///
     /// The VM does not find the word.
-    pub(crate) fn extend(&self, jni: Jni, probe: (u64, u64)) -> Result<(), &'static str> {
-        let index = self.elements.index(probe.0);
-        let index = index.and_then(|index| i32::try_from(index.0).ok());
+    pub(crate) fn extend(&self, jni: Jni, probe: (Index, u64)) -> Result<(), &'static str> {
+        let index = i32::try_from(probe.0.0).ok();
         let index = index.ok_or("the tree is not within reach of an array")?;
         self.length().store(i32::MAX, Ordering::Release);
         // SAFETY: the handle is that of an array of `long`, and of this thread.
@@ -172,6 +187,13 @@ fn publish(jni: Jni, class: Handle, array: Handle) -> Result<(), &'static str> {
         .ok_or("the class that counts has no array")
 }
 
+/// Makes this thread the owner: its entries are counted by the rewritten code itself. False: the VM has no object of it.
+pub(crate) fn publish_owner(jni: Jni, class: Handle) -> bool {
+    let thread = jni.current_thread();
+    // SAFETY: both handles are of this thread, and the field's type is that of threads.
+    thread.is_some_and(|thread| unsafe { jni.set_static_object(class, OWNER, OWNER_TYPE, thread) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,8 +203,10 @@ mod tests {
         let elements = Elements(0x1000_0010);
         assert_eq!(elements.index(0x1000_0008), None);
         let last = Index(i32::MAX.cast_unsigned());
-        assert_eq!(elements.index(elements.address(last)), Some(last));
-        assert_eq!(elements.index(elements.address(last) + 8), None);
+        let end = elements.reach().end;
+        assert_eq!(elements.index(end), Some(last));
+        assert_eq!(elements.index(end + 8), None);
+        assert_eq!(Index::at_bytes(last.bytes()), Some(last));
         assert_eq!(
             elements.reach(),
             0x1000_0010..0x1000_0010 + 8 * ((1 << 31) - 1)

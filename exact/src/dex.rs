@@ -15,7 +15,7 @@ use varid_exact_agent::{
     record::{ClassRecord, Record},
 };
 use varid_instrument::{Counted, Intrinsics, MethodNumber};
-use varid_instrument_dex::{NotRewritten, RewrittenClass, RuntimeClass, rewrite};
+use varid_instrument_dex::{Entries, NotRewritten, Plan, RewrittenClass, RuntimeClass, rewrite};
 use varid_recording::{DEX_ZIP, SessionWriter};
 
 use crate::{
@@ -30,6 +30,8 @@ const DEX: &str = "--dex";
 const APP_DEX: &str = "--app-dex";
 const IMAGE: &str = "--image";
 const LIBRARY: &str = "--lib";
+/// Its option that compiles code.
+const JIT: &str = "--jit";
 
 /// A program of dex files that counts its calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +65,7 @@ pub struct RewrittenDex {
 /// # Errors
 ///
 /// A file cannot be read or rewritten.
-pub fn rewrite_dex(paths: &[PathBuf], counted: Counted) -> Result<RewrittenDex> {
+pub fn rewrite_dex(paths: &[PathBuf], plan: Plan) -> Result<RewrittenDex> {
     let mut dex = RewrittenDex {
         files: Vec::new(),
         originals: Vec::new(),
@@ -80,7 +82,7 @@ pub fn rewrite_dex(paths: &[PathBuf], counted: Counted) -> Result<RewrittenDex> 
             path: path.clone(),
             source,
         };
-        let new = rewrite(&bytes, counted, next, runtime_class).map_err(failed)?;
+        let new = rewrite(&bytes, plan, next, runtime_class).map_err(failed)?;
         runtime_class = RuntimeClass::Elsewhere;
         let classes = new.classes.iter().chain(&new.others);
         let methods = classes.map(|class| class.methods.len());
@@ -169,7 +171,11 @@ impl DexProgram {
         }
         let found = DexArguments::find(arguments)?;
         let paths: Vec<PathBuf> = found.places.iter().map(|place| place.path()).collect();
-        let dex = rewrite_dex(&paths, options.counted)?;
+        let plan = Plan {
+            counted: options.counted,
+            entries: found.entries,
+        };
+        let dex = rewrite_dex(&paths, plan)?;
         let folder = &options.folder;
         let write = |name: &str, bytes: &[u8]| {
             let path = folder.join(name);
@@ -226,9 +232,11 @@ impl DexProgram {
 }
 
 /// The arguments of artvm that are dex files.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct DexArguments {
     places: Vec<DexPlace>,
+    /// How methods find their nodes: whether artvm compiles them.
+    entries: Entries,
 }
 
 /// A dex file among arguments.
@@ -248,7 +256,10 @@ impl DexPlace {
 
 impl DexArguments {
     fn find(arguments: &[OsString]) -> Result<Self> {
-        let mut found = Self::default();
+        let mut found = Self {
+            places: Vec::new(),
+            entries: Entries::Called,
+        };
         let mut options = HashSet::new();
         // The option whose values follow.
         let mut option = None;
@@ -265,6 +276,9 @@ impl DexArguments {
                     option = option.filter(|last| *last == DEX);
                 }
                 continue;
+            }
+            if bytes == JIT.as_bytes() {
+                found.entries = Entries::Inline;
             }
             option = [DEX, APP_DEX]
                 .into_iter()
@@ -322,6 +336,15 @@ mod tests {
         assert_eq!(dex, [one(0, "a.dex")]);
         let dex = find(&["--app-dex", "a.dex", "App", "run"]).unwrap();
         assert_eq!(dex, [one(1, "a.dex")]);
+        let entries = |arguments: &[&str]| {
+            let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+            DexArguments::find(&arguments).unwrap().entries
+        };
+        assert_eq!(entries(&["--dex=a.dex", "--jit", "App"]), Entries::Inline);
+        assert_eq!(
+            entries(&["--dex=a.dex", "--", "App", "--jit"]),
+            Entries::Called
+        );
         assert!(find(&["--dex", "a.dex", "--image", "DIR"]).is_err());
         assert!(find(&["--dex", "a.dex", "--app-dex", "b.dex"]).is_err());
     }

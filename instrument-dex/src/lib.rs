@@ -8,7 +8,8 @@
 //! As in class files, a call site says where the next call is recorded, and the callee's entry finds its node there. The tree is in an array of
 //! `long`, so that the rewritten code increments counters and sets sites itself: see [`CLASS`]. The entry calls a native method, which knows
 //! its thread: the index of the call's words in the array is in a register then. An exit marks the call as left, and the next entry looks for
-//! the innermost caller that has not been left: so neither needs the thread.
+//! the innermost caller that has not been left: so neither needs the thread. With [`Entries::Inline`], the entry itself looks for the caller
+//! and its node, in the one thread whose last frame is in a word of the array.
 //!
 //! | alternative for the tree | why not |
 //! |---|---|
@@ -45,5 +46,5 @@ mod tests;
 mod write;
 
 pub use error::NotRewritten;
-pub use rewrite::{Rewritten, RewrittenClass, RuntimeClass, rewrite};
+pub use rewrite::{Entries, Plan, Rewritten, RewrittenClass, RuntimeClass, rewrite};
 pub use runtime::CLASS;

@@ -32,6 +32,24 @@ pub enum RuntimeClass {
     Elsewhere,
 }
 
+/// What the rewritten code counts, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// The depth of detail. The order of calls is not recorded.
+    pub counted: Counted,
+    /// How methods find their nodes.
+    pub entries: Entries,
+}
+
+/// How a method finds its node in the tree, at its entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entries {
+    /// By a native method: cheaper where the code is interpreted.
+    Called,
+    /// By instructions, in one thread, and in all others by the native method: cheaper where the code is compiled.
+    Inline,
+}
+
 /// A dex file that was rewritten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewritten {
@@ -63,7 +81,7 @@ pub struct RewrittenClass {
 /// The file is invalid, or has something that the rewriter does not support.
 pub fn rewrite(
     dex: &[u8],
-    counted: Counted,
+    plan: Plan,
     first: MethodNumber,
     runtime_class: RuntimeClass,
 ) -> Result<Rewritten> {
@@ -81,7 +99,7 @@ pub fn rewrite(
         limit: dex.len().saturating_mul(GROWTH).saturating_add(ROOM),
     };
     let mut next = Some(first);
-    let classes = file.rewrite_classes(&classes, counted, &mut next)?;
+    let classes = file.rewrite_classes(&classes, plan, &mut next)?;
     let others = file.other_methods(&classes, &mut next)?;
     let bytes = file.write(&classes, runtime_class)?;
     Ok(Rewritten {
@@ -116,7 +134,7 @@ impl File<'_> {
     fn rewrite_classes(
         &self,
         defs: &[ClassDef],
-        counted: Counted,
+        plan: Plan,
         next: &mut Option<MethodNumber>,
     ) -> Result<Vec<NewClass>> {
         let data = self.header.data;
@@ -143,9 +161,7 @@ impl File<'_> {
             for member in members.methods.iter().flatten() {
                 let number = next.ok_or(NotRewritten::NoNumbers)?;
                 *next = number.after(1);
-                taken = class
-                    .add(self, member, number, counted)?
-                    .saturating_add(taken);
+                taken = class.add(self, member, number, plan)?.saturating_add(taken);
                 if taken > self.limit {
                     return Err(NotRewritten::Unsupported("items that share their parts"));
                 }
@@ -166,7 +182,9 @@ impl File<'_> {
         let own: std::collections::HashSet<u32> = own.chain([self.runtime.class]).collect();
         let mut others: Vec<RewrittenClass> = Vec::new();
         let mut known: HashMap<u32, usize> = HashMap::new();
-        for (_, method) in self.pools.methods() {
+        // Those that were added are behind them.
+        let called = self.pools.methods();
+        for (_, method) in called.take(self.header.methods.count as usize) {
             if own.contains(&method.class) {
                 continue;
             }
@@ -254,7 +272,7 @@ impl NewClass {
         file: &File<'_>,
         member: &MemberMethod,
         number: MethodNumber,
-        counted: Counted,
+        plan: Plan,
     ) -> Result<usize> {
         let method = file.pools.method(member.index).ok_or_else(|| {
             invalid(
@@ -276,7 +294,7 @@ impl NewClass {
                 offset: member.code,
                 order: &file.order,
                 runtime: &file.members,
-                counted,
+                plan,
                 number: number.get(),
                 arguments: &arguments,
             };

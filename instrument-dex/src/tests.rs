@@ -1,6 +1,6 @@
 //! Are rewritten files valid in the eyes of the symbolizer's reader, which knows nothing of the rewriter?
 
-use crate::{NotRewritten, Rewritten, RuntimeClass, rewrite};
+use crate::{Entries, NotRewritten, Plan, Rewritten, RuntimeClass, rewrite};
 use proptest::prelude::*;
 use varid_instrument::{Body, Counted, MethodNumber};
 use varid_symbolizer::dex::DexFile;
@@ -12,7 +12,9 @@ const ITEMS: &[u8] = include_bytes!("../../symbolizer/tests/fixtures/items.dex")
 const SHARED: &[u8] = include_bytes!("../../symbolizer/tests/fixtures/shared.dex");
 
 fn rewritten(dex: &[u8], counted: Counted) -> Result<Rewritten, NotRewritten> {
-    rewrite(dex, counted, MethodNumber::FIRST, RuntimeClass::Added)
+    let entries = Entries::Inline;
+    let plan = Plan { counted, entries };
+    rewrite(dex, plan, MethodNumber::FIRST, RuntimeClass::Added)
 }
 
 /// Reads the names of a file's methods, with the lines of those that have code, in the order of the lines.
@@ -85,7 +87,11 @@ fn a_file_is_rewritten_once_and_a_second_one_has_no_runtime_class() {
         Err(NotRewritten::IsRewritten)
     );
     let first = MethodNumber::new(1000).unwrap();
-    let other = rewrite(NAMES, Counted::Calls, first, RuntimeClass::Elsewhere).unwrap();
+    let plan = Plan {
+        counted: Counted::Calls,
+        entries: Entries::Called,
+    };
+    let other = rewrite(NAMES, plan, first, RuntimeClass::Elsewhere).unwrap();
     assert_eq!(methods(&other.bytes), methods(NAMES));
     let numbers = other.classes.iter().chain(&other.others);
     let numbers = numbers.flat_map(|class| class.methods.iter().map(|one| one.number.get()));

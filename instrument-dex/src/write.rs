@@ -264,11 +264,17 @@ impl File<'_> {
             written = written.saturating_add(1);
             let methods = self.members.methods();
             let count = u32::try_from(methods.len()).unwrap_or(u32::MAX);
-            for count in [1, 0, count, 0] {
+            let fields = self.members.fields();
+            let fields_count = u32::try_from(fields.len()).unwrap_or(u32::MAX);
+            for count in [fields_count, 0, count, 0] {
                 out.uleb(count);
             }
-            out.uleb(self.members.words.into());
-            out.uleb(access::PUBLIC | access::STATIC);
+            let mut last = 0;
+            for index in fields.map(u32::from) {
+                out.uleb(index.saturating_sub(last));
+                out.uleb(access::PUBLIC | access::STATIC);
+                last = index;
+            }
             let mut last = 0;
             for index in methods {
                 out.uleb(u32::from(index).saturating_sub(last));

@@ -2,6 +2,7 @@
 //!
 //! The tree is in one file that the VM's process maps shared. Every word is 8 bytes, little endian, and aligned to 8. An address in the tree is an
 //! address in the VM's process; the header holds the address of the mapping, so that another process can convert it to an offset in the file.
+//! In a tree of dex code, addresses are distances from the elements of the array by which the code accesses the tree.
 //!
 //! ```text
 //! file:   header, 4096 bytes | arena: nodes and abort records, each allocated at the first free byte
@@ -97,14 +98,26 @@ pub const fn counter(counter: u32) -> i64 {
 pub mod frame {
     /// Words of a node from its address upwards to its frame.
     pub const DISTANCE: u32 = super::WORDS + 1;
-    /// The word that says where the next call is recorded: the number of a slot, or [`LEFT`].
+    /// The word that says where the next call is recorded: the distance in words from here to the slot, which is negative, or [`LEFT`].
     pub const SLOT: u16 = 0;
     /// The word with the index of the caller's frame.
     pub const CALLER: u16 = 1;
     /// The number of the first word, and of the first counter, that is one of a block.
     pub const COUNTERS: u16 = 2;
     /// The value of the first word if the execution has ended: the next call is recorded in the caller.
-    pub const LEFT: i64 = -1;
+    pub const LEFT: i64 = 0;
+    /// The index of the word with the index of the frame that the owner has entered last. The owner is the thread whose entries need no
+    /// native method. The word before it is 0, so that an empty slot leads to a node without a method.
+    pub const LAST: u16 = 1;
+
+    /// Returns the distance in words from a frame to slot `slot`.
+    #[must_use]
+    pub const fn distance(slot: u32) -> i64 {
+        (slot as i64)
+            .saturating_add(1)
+            .saturating_add(DISTANCE as i64)
+            .saturating_neg()
+    }
 }
 
 /// Byte offsets of an abort record's words.

@@ -25,6 +25,7 @@ mod number {
     pub const SET_LONG_FIELD: usize = 110;
     pub const GET_STATIC_METHOD_ID: usize = 113;
     pub const CALL_STATIC_VOID_METHOD_A: usize = 143;
+    pub const CALL_STATIC_OBJECT_METHOD_A: usize = 116;
     pub const CALL_STATIC_INT_METHOD_A: usize = 131;
     pub const GET_STATIC_FIELD_ID: usize = 144;
     pub const SET_STATIC_OBJECT_FIELD: usize = 154;
@@ -252,6 +253,30 @@ impl Jni {
             call(self.0, class.as_raw(), method, arguments.as_ptr())
         };
         (!self.clear_exception()).then_some(result)
+    }
+
+    /// Returns the object of this thread. None if the VM has none; the exception is cleared.
+    #[must_use]
+    pub fn current_thread(self) -> Option<Handle> {
+        type Call =
+            unsafe extern "system" fn(RawJni, *mut c_void, *mut c_void, *const i64) -> *mut c_void;
+        let class = self.find_class(c"java/lang/Thread")?;
+        let (name, descriptor) = (c"currentThread", c"()Ljava/lang/Thread;");
+        // SAFETY: the environment is this thread's, the class is valid in it, and the texts end with a zero.
+        let method = unsafe {
+            let find = function::<GetMethodId>(self.0, number::GET_STATIC_METHOD_ID);
+            find(self.0, class.as_raw(), name.as_ptr(), descriptor.as_ptr())
+        };
+        if self.clear_exception() || method.is_null() {
+            return None;
+        }
+        // SAFETY: as above; the method is the class's, and takes no arguments.
+        let thread = unsafe {
+            let call = function::<Call>(self.0, number::CALL_STATIC_OBJECT_METHOD_A);
+            call(self.0, class.as_raw(), method, ptr::null())
+        };
+        self.clear_exception();
+        Handle::new(thread)
     }
 
     /// Binds native methods of a class to functions. Returns false if the class has no such ones; the exception is cleared.

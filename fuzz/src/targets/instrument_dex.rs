@@ -2,18 +2,20 @@
 
 use crate::bounded;
 use varid_instrument::{Counted, MethodNumber};
-use varid_instrument_dex::{RuntimeClass, rewrite};
+use varid_instrument_dex::{Entries, Plan, RuntimeClass, rewrite};
 use varid_symbolizer::dex::DexFile;
 
 /// Runs the target on one input.
 pub(super) fn fuzz(bytes: &[u8]) {
     for counted in [Counted::Calls, Counted::Blocks] {
-        bounded(bytes, 1024, || rewritten(bytes, counted));
+        for entries in [Entries::Called, Entries::Inline] {
+            bounded(bytes, 1024, || rewritten(bytes, Plan { counted, entries }));
+        }
     }
 }
 
-fn rewritten(bytes: &[u8], counted: Counted) {
-    let Ok(new) = rewrite(bytes, counted, MethodNumber::FIRST, RuntimeClass::Added) else {
+fn rewritten(bytes: &[u8], plan: Plan) {
+    let Ok(new) = rewrite(bytes, plan, MethodNumber::FIRST, RuntimeClass::Added) else {
         return;
     };
     let dex = DexFile::parse(&new.bytes).expect("a file that cannot be read");

@@ -2,13 +2,13 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | entry | the arguments are moved down to their registers; `words` is loaded; `frame = enter(method, shape)` |
+//! | entry | `words` is loaded; the node is found in it, and counted, or `frame = enter(method, shape)`: [`entry`]; the arguments are moved down to their registers |
 //! | block | `words[frame + counter] += 1` |
-//! | call | `words[frame] = slot` before it |
-//! | an instruction for which the VM may load or initialize a class, behind a call | `words[frame] = 0` before it |
+//! | call | `words[frame] = distance of its slot` before it |
+//! | an instruction for which the VM may load or initialize a class, behind a call | the same, of slot 0 |
 //! | an instruction that may throw | its code unit is in the scratch register |
 //! | handler | `caught(frame, code unit)` behind its `move-exception`, or in a stub if it has none |
-//! | return | `words[frame] = LEFT` |
+//! | return | `words[frame] = LEFT`, if something may be called below the method |
 //! | an exception that no handler of the method catches | `words[frame] = LEFT` and `thrown(frame, code unit)` in a stub, which throws it again |
 //!
 //! Accesses to arrays and calls of the runtime may throw in the eyes of the verifier. While a monitor is held, an instruction that may throw must have a handler
@@ -25,6 +25,7 @@ use super::item::{CodeItem, Handlers};
 use crate::error::{Result, invalid};
 use crate::file::Order;
 use crate::runtime::{Call, RuntimeMembers};
+use crate::{Entries, Plan};
 
 /// The registers that are added.
 pub(crate) const ADDED_REGISTERS: u16 = 7;
@@ -34,7 +35,7 @@ pub(crate) const MAX_REGISTERS: u16 = 256;
 /// What is counted in a method.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counting<'m> {
-    pub(crate) counted: Counted,
+    pub(crate) plan: Plan,
     pub(crate) runtime: &'m RuntimeMembers,
     /// The method's number.
     pub(crate) number: u32,
@@ -88,6 +89,7 @@ pub(crate) fn insert(
         method,
         order,
         counting,
+        is_leaf: counting.is_some_and(|counting| is_leaf(method, counting.plan)),
         code,
         labels,
         pending: Vec::new(),
@@ -107,10 +109,20 @@ pub(crate) fn insert(
     })
 }
 
+/// Returns true if nothing can be called below a method, and its entry is inline.
+fn is_leaf(method: Method<'_>, plan: Plan) -> bool {
+    let mut instructions = method.instructions.iter();
+    plan.entries == Entries::Inline
+        && method.item.handlers.is_empty()
+        && instructions.all(|one| !one.is_invoke() && !one.may_load())
+}
+
 struct Writer<'m> {
     method: Method<'m>,
     order: &'m Order,
     counting: Option<Counting<'m>>,
+    /// Nothing is called below the method, and its entry finds its node by instructions: it is never the innermost frame then.
+    is_leaf: bool,
     code: Assembler,
     labels: Vec<Label>,
     /// What waits for an instruction at which it can stand.
@@ -142,37 +154,6 @@ impl Writer<'_> {
     /// The `long` 1, if blocks are counted; in the stub that leaves the method, the exception.
     fn one(&self) -> u16 {
         self.frame().saturating_add(5)
-    }
-
-    fn entry(&mut self) {
-        let Some(counting) = self.counting else {
-            return;
-        };
-        let item = self.method.item;
-        let mut to = item.registers.saturating_sub(item.ins);
-        for argument in counting.arguments {
-            let from = to.saturating_add(ADDED_REGISTERS);
-            let (code, words) = match argument {
-                b'J' | b'D' => (opcode::MOVE_WIDE_FROM16, 2),
-                b'L' | b'[' => (opcode::MOVE_OBJECT_FROM16, 1),
-                _ => (opcode::MOVE_FROM16, 1),
-            };
-            self.code.units(vec![first(code, to), from], None);
-            to = to.saturating_add(words);
-        }
-        let load = vec![
-            first(opcode::SGET_OBJECT, self.words()),
-            counting.runtime.words,
-        ];
-        self.code.units(load, Some(Cover::NONE));
-        self.constant(self.frame(), counting.number);
-        self.constant(self.scratch(), counting.shape);
-        self.call(Call::Enter, Cover::NONE);
-        let result = first(opcode::MOVE_RESULT, self.frame());
-        self.code.units(vec![result], None);
-        if self.counts_blocks() {
-            self.wide_constant(self.one(), 1);
-        }
     }
 
     /// Copies an instruction, with what is inserted before and behind it.
@@ -219,10 +200,10 @@ impl Writer<'_> {
         } else if instruction.may_load() && state.after_call {
             self.insert(Insertion::At(0), cover);
         }
-        if instruction.throws() && counting.counted == Counted::Blocks {
+        if instruction.throws() && counting.plan.counted == Counted::Blocks {
             self.constant(self.scratch(), instruction.pc);
         }
-        if instruction.is_return() {
+        if instruction.is_return() && !self.is_leaf {
             self.set_slot(frame::LEFT, cover);
         }
     }
@@ -288,9 +269,9 @@ impl Writer<'_> {
     fn insert(&mut self, insertion: Insertion, cover: Cover) {
         match insertion {
             Insertion::Count(counter) => self.count(counter, cover),
-            Insertion::At(slot) => self.set_slot(slot.into(), cover),
+            Insertion::At(slot) => self.set_slot(frame::distance(slot), cover),
             // Without blocks, the scratch register has another number, which is not used.
-            Insertion::Caught => self.call(Call::Caught, cover),
+            Insertion::Caught => self.call(Call::Caught, self.frame(), cover),
         }
     }
 
@@ -318,10 +299,10 @@ impl Writer<'_> {
         self.code.units(put, Some(cover));
     }
 
-    /// Sets the slot of the next call.
-    fn set_slot(&mut self, slot: i64, cover: Cover) {
+    /// Sets the distance of the slot of the next call, or says that the method is left.
+    fn set_slot(&mut self, distance: i64, cover: Cover) {
         let value = self.value();
-        self.wide_constant(value, slot);
+        self.wide_constant(value, distance);
         let put = vec![
             first(opcode::APUT_WIDE, value),
             pair(self.words(), self.frame()),
@@ -347,7 +328,7 @@ impl Writer<'_> {
 
     fn counts_blocks(&self) -> bool {
         self.counting
-            .is_some_and(|counting| counting.counted == Counted::Blocks)
+            .is_some_and(|counting| counting.plan.counted == Counted::Blocks)
     }
 
     fn constant(&mut self, register: u16, value: u32) {
@@ -361,15 +342,15 @@ impl Writer<'_> {
         self.code.units(units, None);
     }
 
-    /// Calls the runtime with the registers of the frame and of the scratch.
-    fn call(&mut self, call: Call, cover: Cover) {
+    /// Calls the runtime with two registers: those of the frame and of the scratch, but at the entry.
+    fn call(&mut self, call: Call, arguments: u16, cover: Cover) {
         let Some(counting) = self.counting else {
             return;
         };
         let units = vec![
             first(opcode::INVOKE_STATIC_RANGE, 2),
             counting.runtime.method(call),
-            self.frame(),
+            arguments,
         ];
         self.code.units(units, Some(cover));
     }
@@ -491,7 +472,7 @@ impl Writer<'_> {
             .units(vec![first(opcode::MOVE_EXCEPTION, exception)], None);
         // The call may fail: no room on the stack.
         self.set_slot(frame::LEFT, Cover::NONE);
-        self.call(Call::Thrown, Cover::NONE);
+        self.call(Call::Thrown, self.frame(), Cover::NONE);
         self.code
             .units(vec![first(opcode::THROW, exception)], Some(Cover::NONE));
         Some(label)
@@ -510,5 +491,6 @@ fn pair(low: u16, high: u16) -> u16 {
     u16::from_le_bytes([low, high])
 }
 
+mod entry;
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,9 @@ pub(crate) mod opcode {
     pub(crate) const MOVE_WIDE_FROM16: u8 = 0x05;
     pub(crate) const MOVE_OBJECT_FROM16: u8 = 0x08;
     pub(crate) const MOVE_RESULT: u8 = 0x0a;
+    pub(crate) const MOVE_RESULT_OBJECT: u8 = 0x0c;
     pub(crate) const MOVE_EXCEPTION: u8 = 0x0d;
+    pub(crate) const CONST_4: u8 = 0x12;
     pub(crate) const CONST_16: u8 = 0x13;
     pub(crate) const CONST: u8 = 0x14;
     pub(crate) const CONST_WIDE_16: u8 = 0x16;
@@ -26,12 +28,20 @@ pub(crate) mod opcode {
     pub(crate) const GOTO_16: u8 = 0x29;
     pub(crate) const GOTO_32: u8 = 0x2a;
     pub(crate) const PACKED_SWITCH: u8 = 0x2b;
+    pub(crate) const IF_NE: u8 = 0x33;
+    pub(crate) const IF_LTZ: u8 = 0x3a;
     pub(crate) const AGET_WIDE: u8 = 0x45;
     pub(crate) const APUT_WIDE: u8 = 0x4c;
     pub(crate) const SGET_OBJECT: u8 = 0x62;
+    pub(crate) const INVOKE_STATIC: u8 = 0x71;
     pub(crate) const INVOKE_STATIC_RANGE: u8 = 0x77;
+    pub(crate) const INT_TO_LONG: u8 = 0x81;
+    pub(crate) const LONG_TO_INT: u8 = 0x84;
     pub(crate) const ADD_INT: u8 = 0x90;
     pub(crate) const ADD_LONG: u8 = 0x9b;
+    pub(crate) const ADD_INT_2ADDR: u8 = 0xb0;
+    pub(crate) const ADD_LONG_2ADDR: u8 = 0xbb;
+    pub(crate) const USHR_LONG_2ADDR: u8 = 0xc5;
     pub(crate) const ADD_INT_LIT8: u8 = 0xd8;
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct MethodCode<'m> {
     pub(crate) offset: u32,
     pub(crate) order: &'m Order,
     pub(crate) runtime: &'m RuntimeMembers,
-    pub(crate) counted: Counted,
+    pub(crate) plan: crate::Plan,
     pub(crate) number: u32,
     pub(crate) arguments: &'m [u8],
 }
@@ -85,7 +85,7 @@ pub(crate) fn rewrite(
     };
     let planned = plan(method, parts);
     let counting = planned.as_ref().ok().map(|plan| Counting {
-        counted: method.counted,
+        plan: method.plan,
         runtime: method.runtime,
         number: method.number,
         shape: plan.shape,
@@ -127,7 +127,7 @@ pub(crate) fn rewrite(
             });
             new.lines = lines.collect();
             new.lines.sort_by_key(|line| line.start);
-            if method.counted == Counted::Blocks {
+            if method.plan.counted == Counted::Blocks {
                 new.instructions = instructions.iter().map(|one| place(one.pc).0).collect();
             }
         }
@@ -165,7 +165,7 @@ fn plan(request: MethodCode<'_>, method: Method<'_>) -> std::result::Result<Plan
         counters: 0,
         by_leader: Vec::new(),
     };
-    if request.counted == Counted::Blocks {
+    if request.plan.counted == Counted::Blocks {
         plan.counters = frame::COUNTERS;
         let mut last = None;
         for index in (0..instructions.len()).filter(|index| flow.is_leader(*index)) {

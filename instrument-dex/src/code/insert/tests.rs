@@ -42,7 +42,10 @@ fn inserted(tries: &[(u32, u32)]) -> Inserted {
         at: 0,
     };
     let counting = Counting {
-        counted: Counted::Blocks,
+        plan: Plan {
+            counted: Counted::Blocks,
+            entries: Entries::Inline,
+        },
         runtime: &runtime.members(&order).unwrap(),
         number: 1,
         shape: 1 << 16 | 8,
