@@ -1,6 +1,7 @@
 //! Makes machine code of plans, by Cranelift.
 
 mod accesses;
+mod counters;
 mod function;
 mod instruction;
 mod registers;

@@ -293,12 +293,12 @@ impl<'e, 'p> Engine<'e, 'p> {
         let guarded = machine.memory.guarded();
         let region = self.target.memory;
         if let Some((start, bytes)) = machine.memory.region_mut(region.start) {
-            let address = bytes.as_mut_ptr() as u64;
-            state.memory = address.wrapping_sub(start.into());
+            let skipped = region.start.wrapping_sub(start);
+            state.memory = (bytes.as_mut_ptr() as u64).wrapping_add(skipped.into());
         }
         let stores = region.outside(&guarded);
-        state.store_start = stores.start;
-        state.store_limits = WIDTHS.map(|width| stores.limit(width, self.target.alignment).into());
+        state.store_start = stores.start.wrapping_sub(region.start);
+        state.store_limits = WIDTHS.map(|width| stores.limit(width).into());
         let calls = self.interpreter.calls_mut();
         self.gate
             .enter(state, &mut self.rows, calls, context, entry);
@@ -322,8 +322,15 @@ impl<'e, 'p> Engine<'e, 'p> {
         let id = unit
             .as_ref()
             .and_then(|unit| unit.plan.versions.get(version.0));
-        match (id.map(|version| version.id), unit) {
-            (Some(id), Some(unit)) => Ok(Left {
+        let known = id.map(|version| (version.id, version.stopped()));
+        if let Some((_, stopped)) = known
+            && let Some(counters) = self.counters.get_mut(context.0 as usize)
+            && let Some(stopped) = counters.get_mut(stopped.0)
+        {
+            *stopped = stopped.saturating_add(1);
+        }
+        match (known, unit) {
+            (Some((id, _)), Some(unit)) => Ok(Left {
                 cell: self.interpreter.counts_mut().cell_of(context, id),
                 version,
                 index: self.state.exit_instruction as usize,

@@ -13,6 +13,8 @@
 //! |---|---|
 //! | which parts of a program are translated, and when | `engine` |
 //! | what is translated of a function, and what does it take | `plan` |
+//! | which ways out of its blocks are counted | `flow` |
+//! | which counters are in registers of the host, and where | `held`, `loops` |
 //! | how is that code of this machine | `emit` |
 //! | which accesses of memory does it do itself | `memory` |
 //! | what do this crate and translated code both know | `state` |
@@ -28,7 +30,13 @@ mod emit;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod engine;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod flow;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod function;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod held;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod loops;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod memory;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

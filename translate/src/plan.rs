@@ -8,17 +8,21 @@ use std::{
     rc::Rc,
 };
 
-use varid_machine::{Block, BlockId, Exit, Interpreter, Link, Timing};
+use varid_machine::{Block, BlockId, Counts, Exit, Interpreter, Link, Timing};
 use varid_model::Address;
 use varid_processor::{Cycles, Duration, Pending, Pipeline, Slot, Unsupported, Variation};
 use varid_riscv::{Alu, Instruction, Length, Operation, Register, Width};
 
-use crate::state::Passage;
+use crate::{
+    flow::{Executions, Flow},
+    held::Held,
+    state::Passage,
+};
 
 /// The most instructions of all blocks of a function. What exceeds them is interpreted.
 const MAX_INSTRUCTIONS: usize = 1 << 15;
-/// Counters of a block: one for each way that it may be left by.
-const WAYS: usize = 2;
+/// The ways that a block may be left by.
+pub const WAYS: usize = 2;
 
 /// A planned block, by its row in [`Plan::versions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,6 +50,33 @@ pub struct Plan {
     pub targets: Vec<(u32, VersionId)>,
     /// How many counters each context of the function has.
     pub counters: usize,
+    /// Which ways are counted.
+    pub flow: Flow,
+    /// Which counters are in registers of the host.
+    pub held: Held,
+}
+
+impl Plan {
+    /// The blocks at which the code is entered, or to which a jump to a register leads.
+    pub fn entered(&self) -> impl Iterator<Item = VersionId> {
+        let targets = self.targets.iter().map(|(_, version)| *version);
+        self.entries.iter().flatten().copied().chain(targets)
+    }
+
+    /// How often the ways of each block were taken until now, by any of its versions.
+    fn executions(&self, counts: &Counts) -> Executions {
+        let mut known: HashMap<BlockId, [u64; WAYS]> = HashMap::new();
+        for cell in &counts.cells {
+            let not_taken = cell.executions.saturating_sub(cell.taken);
+            let ways = known.entry(cell.block).or_default();
+            for (way, more) in ways.iter_mut().zip([not_taken, cell.taken]) {
+                *way = way.saturating_add(more);
+            }
+        }
+        let versions = self.versions.iter();
+        let ways = versions.map(|version| known.get(&version.id).copied().unwrap_or_default());
+        ways.collect()
+    }
 }
 
 /// The addresses at which code of a function may be entered from outside. Their numbers stay the same when it is translated once more.
@@ -86,7 +117,7 @@ pub struct Version {
     pub extras: Vec<Extra>,
     /// How it is left.
     pub leave: Leave,
-    /// The counters of the ways that it may be left by.
+    /// The counters of the ways that it may be left by, and behind them that of its executions that stopped in it.
     pub counter: CounterId,
 }
 
@@ -94,6 +125,11 @@ impl Version {
     /// The number of instructions that are translated, if the block is left as planned.
     pub fn translated(&self) -> usize {
         self.cycles.len()
+    }
+
+    /// The counter of executions that did not leave it by any of its ways.
+    pub fn stopped(&self) -> CounterId {
+        self.counter.plus(WAYS)
     }
 
     /// Where it may be noted to which context the block leads, if it goes on at this address: at one of two places.
@@ -217,6 +253,21 @@ impl Leave {
             | Self::Switch { cycles } => *cycles,
         }
     }
+
+    /// The ways that lead to one place each, by counter.
+    pub const fn ways(&self) -> [Option<Way>; WAYS] {
+        match self {
+            Self::Always(way) => [Some(*way), None],
+            Self::Branch { next, taken } => [Some(*next), Some(*taken)],
+            Self::Call {
+                cycles, passage, ..
+            } => [Some(Way::Function(*passage, *cycles)), None],
+            Self::Interpret
+            | Self::CallRegister { .. }
+            | Self::Return { .. }
+            | Self::Switch { .. } => [None; WAYS],
+        }
+    }
 }
 
 /// Returns true if an instruction lies in two words of memory.
@@ -299,6 +350,9 @@ impl<'e, 'p> Planner<'e, 'p> {
             self.complete(VersionId(next));
             next = next.saturating_add(1);
         }
+        let executions = self.plan.executions(self.interpreter.counts());
+        self.plan.flow = Flow::of(&self.plan, &executions);
+        self.plan.held = Held::of(&self.plan, &executions);
         self.plan
     }
 
@@ -332,7 +386,7 @@ impl<'e, 'p> Planner<'e, 'p> {
             return None;
         }
         self.instructions = self.instructions.saturating_add(block.instructions.len());
-        let counter = self.counters(WAYS);
+        let counter = self.counters(WAYS.saturating_add(1));
         let version = VersionId(self.plan.versions.len());
         self.plan.versions.push(Version {
             id,

@@ -11,9 +11,9 @@ pub struct State {
     /// The integer registers. A function of translated code has them in the host's registers, and writes those that it has changed when it is
     /// left.
     pub registers: [u32; 32],
-    /// The host's address of the guest's address 0, if the region with the stack went on to there.
+    /// The host's address of the first byte of the region with the stack.
     pub memory: u64,
-    /// The first address of memory to which stores need no check but for the limits.
+    /// How far behind it memory begins to which stores need no check but for the limits.
     pub store_start: u32,
     /// By width (1, 2, 4 bytes): the limit of a store's place behind `store_start`, as `Range::limit` has it.
     pub store_limits: [u64; 3],

@@ -7,7 +7,8 @@ use varid_machine::Call;
 use varid_riscv::Register;
 
 use super::{
-    function::{End, FunctionEmitter, constant, counter, counter_offset, own, signature, small},
+    counters::{counter, counter_offset},
+    function::{End, FunctionEmitter, constant, own, signature, small},
     registers::written,
 };
 use crate::{
@@ -89,16 +90,6 @@ impl FunctionEmitter<'_> {
         self.builder.ins().select(is_first, first, second)
     }
 
-    /// Counts an execution of a block whose way is 1 if the target lies in two words, else 0.
-    fn count_by(&mut self, end: &End<'_>, straddles: Value) {
-        let wide = self.builder.ins().uextend(types::I64, straddles);
-        let offset = self.builder.ins().ishl_imm(wide, 3);
-        let at = self.builder.ins().iadd(self.values.counters, offset);
-        let one = self.builder.ins().iconst(types::I64, 1);
-        self.add_at(at, counter_offset(end.version.counter), counter(), one);
-        self.count_left(end);
-    }
-
     /// Notes a call.
     fn push(&mut self, end: &End<'_>, returns: Return, cell: Value) {
         let top = self.load_state(types::I64, offset_of!(State, calls_top));
@@ -172,6 +163,7 @@ impl FunctionEmitter<'_> {
 
     /// Continues in the code of a context.
     fn continue_in(&mut self, end: &End<'_>, row: Value, entry: Value) {
+        self.leave_loop(end.place.version, None);
         let link = end.jump.map(written).unwrap_or_default();
         self.write_registers(end.place.changed.with(link));
         let code = small(offset_of!(ContextRow, code));
