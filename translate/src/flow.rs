@@ -53,6 +53,10 @@ impl Flow {
         for (from, version) in (0..).map(VersionId).zip(&plan.versions) {
             for (row, to) in version.leave.ways().into_iter().enumerate() {
                 let way = WayId { from, row };
+                let edge = version.cached.edges.get(row);
+                if edge.is_some_and(|edge| edge.otherwise.is_some()) {
+                    continue;
+                }
                 let weight = executions.get(from.0).and_then(|ways| ways.get(row));
                 let end = match to {
                     Some(Way::Block(to, _)) => {
@@ -195,7 +199,7 @@ mod tests {
     use varid_processor::{Cycles, Pending};
 
     use super::*;
-    use crate::plan::{CounterId, Leave, Version};
+    use crate::plan::{Cached, CounterId, Leave, Version};
 
     fn plan(leaves: Vec<Leave>) -> Plan {
         let versions = leaves.into_iter().map(|leave| Version {
@@ -212,6 +216,7 @@ mod tests {
             extras: Vec::new(),
             leave,
             counter: CounterId(0),
+            cached: Cached::default(),
         });
         Plan {
             versions: versions.collect(),

@@ -47,12 +47,13 @@ mod settle;
 mod state;
 
 use varid_machine::{Interpreter, Stop, Timing};
+use varid_processor::History;
 
 /// Executes a program until it stops, and translates what is executed often if the processor permits it. All counts and cycles are in the
 /// interpreter and in the timing afterwards, as if [`Interpreter::run`] had executed it.
 pub fn run(interpreter: &mut Interpreter, timing: &mut Timing<'_>) -> Stop {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-    if timing.processor().has_no_history()
+    if timing.processor().history() != History::Other
         && let Some(mut engine) = engine::Engine::new(interpreter, timing, function::HOT)
     {
         return engine.run();

@@ -30,6 +30,7 @@ pub fn settle(
     let rows = plan.versions.iter().map(|version| Row {
         ways: [0, 1].map(|way| take(version.counter.plus(way))),
         stopped: take(version.stopped()),
+        reissued: [0, 1].map(|way| take(version.reissued().plus(way))),
         extras: version
             .extras
             .iter()
@@ -58,17 +59,24 @@ pub fn settle(
 struct Row {
     ways: [u64; WAYS],
     stopped: u64,
+    reissued: [u64; WAYS],
     extras: Vec<u64>,
 }
 
 fn settle_version(
     version: &Version,
     context: ContextId,
-    Row { ways, extras, .. }: Row,
+    row: Row,
     counts: &mut Counts,
     timing: &mut Timing<'_>,
     instructions: Instructions,
 ) -> Cycles {
+    let Row {
+        ways,
+        reissued,
+        extras,
+        ..
+    } = row;
     let executions = ways.into_iter().fold(0_u64, u64::saturating_add);
     if executions == 0 && extras.iter().all(|extra| *extra == 0) {
         return Cycles(0);
@@ -93,15 +101,29 @@ fn settle_version(
             all = all.plus(cycles);
         }
     };
+    // The pipeline itself has the time of the others.
+    let ways: Vec<u64> = ways
+        .into_iter()
+        .zip(reissued)
+        .map(|(all, reissued)| all.saturating_sub(reissued))
+        .collect();
+    let planned = ways
+        .iter()
+        .fold(0, |all: u64, way| all.saturating_add(*way));
     for (index, cycles) in version.cycles.iter().enumerate() {
-        add(index, times(*cycles, executions));
+        add(index, times(*cycles, planned));
     }
     let last = block.instructions.len().saturating_sub(1);
-    for (cycles, count) in version.leave.cycles().into_iter().zip(ways) {
-        add(last, times(cycles, count));
+    for (cycles, count) in version.leave.cycles().into_iter().zip(&ways) {
+        add(last, times(cycles, *count));
     }
     for (extra, cycles) in version.extras.iter().zip(extras) {
         add(extra.index, Cycles(cycles));
+    }
+    for (edge, count) in version.cached.edges.iter().zip(ways) {
+        if edge.is_mispredicted {
+            timing.add_mispredicted(id, block, last, count);
+        }
     }
     all
 }

@@ -13,6 +13,7 @@ use varid_riscv::{Instruction, Register};
 use super::{
     Target,
     accesses::checks,
+    caches::{self, Observed},
     counters::HeldVariables,
     instruction::Accessed,
     registers::{Registers, changed, used, written},
@@ -76,6 +77,9 @@ pub struct FunctionEmitter<'f> {
     registers: [Variable; 32],
     pub left: Variable,
     pub held: HeldVariables,
+    /// Not 0: the block is issued once more.
+    pub event: Variable,
+    pub observed: Observed,
     pub values: Values,
     /// Where the function is left to the interpreter: with the numbers of the block and of the instruction.
     leave: Block,
@@ -115,6 +119,7 @@ impl<'f> FunctionEmitter<'f> {
     ) -> Self {
         let registers = [(); 32].map(|()| builder.declare_var(types::I32));
         let left = builder.declare_var(types::I64);
+        let event = builder.declare_var(types::I32);
         let held = HeldVariables::new(&mut builder, &plan.held);
         let first = builder.create_block();
         builder.append_block_params_for_function_params(first);
@@ -147,6 +152,8 @@ impl<'f> FunctionEmitter<'f> {
             registers,
             left,
             held,
+            event,
+            observed: Observed::default(),
             values: Values {
                 state,
                 row,
@@ -193,6 +200,7 @@ impl<'f> FunctionEmitter<'f> {
     /// Leaves the function before an instruction.
     fn stop(&mut self, place: Place) {
         self.leave_loop(place.version, None);
+        self.write_addresses();
         self.write_registers(place.changed);
         let version = self.constant(place.version.0 as u32);
         let index = self.constant(place.index as u32);
@@ -263,6 +271,9 @@ impl<'f> FunctionEmitter<'f> {
                 let left = self.load_state(types::I64, offset_of!(State, left));
                 self.builder.def_var(self.left, left);
             }
+            if let Some(planned) = self.plan.versions.get(version.0) {
+                self.fetch_first(version, planned);
+            }
             self.enter_loop(None, version);
             self.builder.ins().jump(block, &[]);
         }
@@ -308,6 +319,7 @@ impl<'f> FunctionEmitter<'f> {
             changed: *before,
         };
         self.builder.switch_to_block(*block);
+        self.begin_observing();
         if self.target.is_limited {
             let count = version.block.instructions.len();
             let count = self.builder.ins().iconst(types::I64, count as i64);
@@ -336,6 +348,10 @@ impl<'f> FunctionEmitter<'f> {
                 let offset = instruction.immediate.wrapping_sub(check.span.lowest);
                 Some(Accessed { distance, offset })
             });
+            if let Some(accessed) = accessed {
+                let may_repeat = version.cached.repeats.contains(&index);
+                self.observe(instruction, accessed, may_repeat);
+            }
             self.instruction(instruction, pc, place, accessed, extra);
             place.changed = place.changed.with(written(instruction));
             pc = pc.wrapping_add(instruction.length.bytes() as u32);
@@ -396,13 +412,20 @@ impl<'f> FunctionEmitter<'f> {
             Way::Block(version, _) => {
                 self.link(end);
                 self.count(end, row);
+                self.settle_caches(end, row, None, caches::Target::Block(version));
                 self.jump_to(end, version);
             }
             Way::Function(passage, _) => self.pass(end, passage, row, None, None),
         }
     }
 
-    fn jump_to(&mut self, end: &End<'_>, version: VersionId) {
+    /// The registers that differ from memory behind the last instruction of a block.
+    pub fn written_behind(&self, end: &End<'_>) -> Registers {
+        let link = end.jump.map(written).unwrap_or_default();
+        end.place.changed.with(link)
+    }
+
+    pub fn jump_to(&mut self, end: &End<'_>, version: VersionId) {
         self.leave_loop(end.place.version, Some(version));
         self.enter_loop(Some(end.place.version), version);
         if let Some(block) = self.blocks.get(version.0) {
@@ -473,6 +496,7 @@ impl<'f> FunctionEmitter<'f> {
             let version = self.plan.versions.get(id.0);
             let straddles = version.is_some_and(|version| straddles(*address, &version.block));
             self.count(end, straddles.into());
+            self.settle_caches(end, straddles.into(), None, caches::Target::Block(*id));
             self.jump_to(end, *id);
         }
     }

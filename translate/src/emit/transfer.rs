@@ -7,9 +7,9 @@ use varid_machine::Call;
 use varid_riscv::Register;
 
 use super::{
+    caches::Target,
     counters::{counter, counter_offset},
     function::{End, FunctionEmitter, constant, own, signature, small},
-    registers::written,
 };
 use crate::{
     plan::{CounterId, Return},
@@ -53,21 +53,26 @@ impl FunctionEmitter<'_> {
             self.push(end, returns, cell);
         }
         let context = field(self, offset_of!(Passage, context));
-        match target {
-            None => self.count(end, row),
+        let straddles = match target {
+            None => {
+                self.count(end, row);
+                None
+            }
             Some(_) => {
                 let straddles = field(self, offset_of!(Passage, straddles));
                 self.count_by(end, straddles);
+                Some(straddles)
             }
-        }
+        };
         self.link(end);
-        let row = self.row_of(context);
+        let callee = self.row_of(context);
         if call.is_some() {
             let calls = small(offset_of!(ContextRow, calls));
             let one = self.builder.ins().iconst(types::I64, 1);
-            self.add_at(row, calls, own(), one);
+            self.add_at(callee, calls, own(), one);
         }
-        self.continue_in(end, row, entry);
+        self.settle_caches(end, row, straddles, Target::Entry { context, entry });
+        self.continue_in(end, callee, entry);
     }
 
     /// Where the counters would begin if the passages began with the row of a target.
@@ -149,6 +154,7 @@ impl FunctionEmitter<'_> {
         self.store_state(top, offset_of!(State, calls_top));
         self.count_by(end, straddles);
         self.link(end);
+        self.settle_caches(end, 0, Some(straddles), Target::Entry { context, entry });
         let row = self.row_of(context);
         self.continue_in(end, row, entry);
     }
@@ -164,8 +170,8 @@ impl FunctionEmitter<'_> {
     /// Continues in the code of a context.
     fn continue_in(&mut self, end: &End<'_>, row: Value, entry: Value) {
         self.leave_loop(end.place.version, None);
-        let link = end.jump.map(written).unwrap_or_default();
-        self.write_registers(end.place.changed.with(link));
+        self.note_from(end.place.version);
+        self.write_registers(self.written_behind(end));
         let code = small(offset_of!(ContextRow, code));
         let code = self.builder.ins().load(types::I64, own(), row, code);
         let callee = self.builder.import_signature(signature());
