@@ -34,7 +34,7 @@ mod observer;
 mod system;
 mod timing;
 
-pub use block::{Block, Exit, Link};
+pub use block::{Block, Exit, Link, MAX_LENGTH};
 pub use call_stack::{Call, CallStack};
 pub use context::{Context, ContextId, Contexts};
 pub use counts::{BlockId, Cell, CellId, Counts};
@@ -46,4 +46,4 @@ pub use machine::{Limits, LoadError, Machine};
 pub use memory::{Memory, MemoryAccess, MemoryFault, Stored};
 pub use observer::{InstructionClock, Observer};
 pub use system::{Streams, System, UnknownCall};
-pub use timing::{Cost, Timing};
+pub use timing::{Cost, Elsewhere, Timing};

@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use varid_model::Address;
-use varid_processor::{Cycles, Events, Operands, Pending, Pipeline, Processor, Slot, Unsupported};
+use varid_processor::{
+    CacheLayouts, Cycles, Events, Operands, Pending, Pipeline, Processor, Slot, Unsupported,
+};
 use varid_riscv::{Instruction, Length};
 
 use crate::{
@@ -24,6 +26,15 @@ pub struct Cost {
     pub dcache_misses: u64,
     /// Wrong predictions.
     pub mispredicted: u64,
+}
+
+/// How a part of a block was executed elsewhere. No instruction has taken more than the fewest cycles that it takes, but for its accesses.
+#[derive(Debug, Clone, Copy)]
+pub struct Elsewhere<'e> {
+    /// What was pending at the block's beginning.
+    pub pending: &'e Pending,
+    /// The addresses of its accesses, in their order. Those that are missing are aligned, and hits.
+    pub addresses: &'e [u32],
 }
 
 /// The time of a program on a processor.
@@ -81,27 +92,53 @@ impl<'p> Timing<'p> {
         self.processor
     }
 
-    /// Pays for the way to a block that is executed elsewhere. Returns the results that are awaited there.
+    /// Pays for the way to the block of a cell, which is executed elsewhere. Returns what is pending there.
     ///
-    /// The processor has no history: see [`Processor::has_no_history`].
+    /// What instructions take has a history that [`Processor::history`] does not call other.
     ///
     /// # Errors
     ///
     /// The processor does not have one of its instructions.
-    pub fn arrive(&mut self, id: BlockId, block: &Block) -> Result<Pending, Unsupported> {
+    pub fn arrive(
+        &mut self,
+        cell: CellId,
+        id: BlockId,
+        block: &Block,
+    ) -> Result<Pending, Unsupported> {
         if let Some(first) = self.slots(id, block)?.first() {
             let taken = self.pipeline.arrive_at(first);
-            if let Some(cost) = self.last.take().and_then(|last| self.cost(last)) {
+            let before = self.last.take();
+            if let Some(cost) = before.and_then(|last| self.cost(last)) {
                 cost.cycles = cost.cycles.plus(taken);
+            }
+            let events = self.pipeline.events();
+            if events != self.events {
+                self.make_costs(cell, block);
+                self.count_events(events, (cell, 0), before);
             }
         }
         Ok(self.pipeline.pending())
     }
 
-    /// Continues in the middle of a block that was executed elsewhere up to an instruction, and counts what those before have taken.
+    /// Pays for the way from a block to another one that was not fetched yet, where nothing is pending. Both are executed elsewhere.
     ///
-    /// `pending` are the results that were awaited at the block's beginning. No instruction has taken more than the fewest cycles that it
-    /// takes.
+    /// # Errors
+    ///
+    /// The processor does not have one of its instructions.
+    pub fn fetch(
+        &mut self,
+        from: (CellId, &Block),
+        to: (CellId, BlockId, &Block),
+    ) -> Result<(), Unsupported> {
+        let (cell, block) = from;
+        self.make_costs(cell, block);
+        self.last = Some((cell, block.instructions.len().saturating_sub(1)));
+        self.pipeline.restart(&Pending::default());
+        let (cell, id, block) = to;
+        self.arrive(cell, id, block).map(|_| ())
+    }
+
+    /// Continues in the middle of a block that was executed elsewhere up to an instruction, and counts what those before have taken.
     ///
     /// # Errors
     ///
@@ -109,20 +146,52 @@ impl<'p> Timing<'p> {
     pub fn resume(
         &mut self,
         cell: CellId,
-        id: BlockId,
-        block: &Block,
+        (id, block): (BlockId, &Block),
         index: usize,
-        pending: &Pending,
+        elsewhere: &Elsewhere<'_>,
     ) -> Result<(), Unsupported> {
         self.enter(cell, id, block)?;
-        self.pipeline.restart(pending);
+        self.pipeline.restart(elsewhere.pending);
         self.last = None;
         let (_, slots) = &self.current;
         let slots = Rc::clone(slots);
+        let mut addresses = elsewhere.addresses.iter();
         for (index, slot) in slots.iter().enumerate().take(index) {
-            self.issue((cell, index), slot, slot.least_operands());
+            let operands = slot.least_operands();
+            let operands = match slot.is_access().then(|| addresses.next()).flatten() {
+                Some(address) => slot.accessing(*address),
+                None => operands,
+            };
+            self.issue((cell, index), slot, operands);
         }
         Ok(())
+    }
+
+    /// The caches.
+    #[must_use]
+    pub fn caches(&self) -> CacheLayouts {
+        self.pipeline.caches()
+    }
+
+    /// The address of the word that was stored last, divided by 4.
+    #[must_use]
+    pub fn stored_word(&self) -> u32 {
+        self.pipeline.stored_word()
+    }
+
+    /// Says which word was stored last, by code that was executed elsewhere.
+    pub fn set_stored_word(&mut self, word: u32) {
+        self.pipeline.set_stored_word(word);
+    }
+
+    /// Adds wrong predictions of an instruction of a cell that was executed elsewhere.
+    pub fn add_mispredicted(&mut self, cell: CellId, block: &Block, index: usize, count: u64) {
+        self.make_costs(cell, block);
+        if let Some(cost) = self.cost((cell, index)) {
+            cost.mispredicted = cost.mispredicted.saturating_add(count);
+        }
+        self.pipeline.count_mispredicted(count);
+        self.events = self.pipeline.events();
     }
 
     /// Adds what an instruction of a cell has taken that was executed elsewhere.

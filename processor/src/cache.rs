@@ -1,5 +1,7 @@
 //! A cache: which lines it holds, and which accesses miss.
 
+use std::mem::offset_of;
+
 use varid_model::Address;
 
 /// The size of a cache.
@@ -21,6 +23,14 @@ impl Geometry {
             Some(sets) => sets,
             None => 0,
         }
+    }
+}
+
+impl Geometry {
+    /// The number of an address's line.
+    #[must_use]
+    pub const fn line_of(self, address: Address) -> u64 {
+        address.get().wrapping_shr(self.line.trailing_zeros())
     }
 }
 
@@ -61,13 +71,30 @@ impl Access {
     }
 }
 
-/// What a line holds.
+/// What a line holds. Translated code reads it, so the layout is that of C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
 struct Line {
     /// The address divided by the size of a line, plus one; 0 if it is empty.
     tag: u64,
     /// Memory does not have its contents yet.
     is_dirty: bool,
+}
+
+/// Where code that is made while varid runs finds the lines of a cache, which stay where they are. An access of the first line of a set changes
+/// nothing, but that a line may become dirty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheLayout {
+    /// The address of the first line in varid's memory. A line begins with a tag of 64 bits: the line's number, plus one.
+    pub lines: u64,
+    /// The bytes from one set to the next.
+    pub set_bytes: u32,
+    /// The number of sets, less one.
+    pub set_mask: u32,
+    /// The bits of an address within a line.
+    pub line_bits: u32,
+    /// Where in a line a byte is that is 1 if it is dirty.
+    pub dirty: u32,
 }
 
 /// The state of a cache. All lines are empty in the beginning.
@@ -93,6 +120,19 @@ impl Cache {
             line_bits: geometry.line.trailing_zeros(),
             set_mask: u64::from(sets.saturating_sub(1)),
             replacement,
+        }
+    }
+
+    /// Where its lines are.
+    #[must_use]
+    pub fn layout(&self) -> CacheLayout {
+        let set_bytes = size_of::<Line>().saturating_mul(self.ways);
+        CacheLayout {
+            lines: self.lines.as_ptr() as u64,
+            set_bytes: set_bytes as u32,
+            set_mask: self.set_mask as u32,
+            line_bits: self.line_bits,
+            dirty: offset_of!(Line, is_dirty) as u32,
         }
     }
 

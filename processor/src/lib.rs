@@ -11,6 +11,7 @@
 //! | what is known of an instruction before it is executed | `slot` |
 //! | which cycles does it take | `pipeline` |
 //! | what of that is the same each time | `pipeline::pending` |
+//! | what of caches does an engine see that computes times once | `pipeline::planned` |
 //! | what is in a cache | `cache` |
 //! | where is a branch predicted to go | `predictor` |
 //!
@@ -42,11 +43,11 @@ mod section;
 mod shipped;
 mod slot;
 
-pub use cache::{Access, Cache, Geometry, Replacement, Writes};
+pub use cache::{Access, Cache, CacheLayout, Geometry, Replacement, Writes};
 pub use class::{ByClass, Class};
 pub use duration::{Cycles, Duration, Operands, Signedness, Steps, Variation};
 pub use error::{Error, Result, Unsupported};
-pub use pipeline::{Events, Issue, Pending, Pipeline};
+pub use pipeline::{CacheLayouts, Events, History, Issue, Pending, Pipeline, Stores};
 pub use predictor::{Branch, Direction, Predictor, PredictorState};
 pub use processor::{
     DataCache, FetchCosts, InstructionCache, InstructionCosts, LoadAfterStore, MissCosts,

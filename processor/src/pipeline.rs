@@ -4,7 +4,7 @@ use varid_model::Address;
 use varid_riscv::REGISTERS;
 
 use crate::{
-    cache::{Access, Cache, Writes},
+    cache::{Access, Cache, Geometry, Replacement, Writes},
     duration::{Cycles, Operands},
     predictor::{Branch, Direction, Predictor, PredictorState},
     processor::{DataCache, InstructionCache, PredictionStage, Processor},
@@ -56,19 +56,36 @@ pub struct Pipeline<'p> {
 #[derive(Debug, Clone)]
 struct Fetches {
     parameters: InstructionCache,
-    cache: Cache,
+    /// None: each access is a hit.
+    cache: Option<Cache>,
     /// The line that was fetched last.
     line: Option<u64>,
+    /// The lines that were fetched without a cache.
+    fetched: Vec<u64>,
 }
 
 #[derive(Debug, Clone)]
 struct Data {
     parameters: DataCache,
-    cache: Cache,
-    /// When the last store began, and the address of its word.
-    stored: Option<(u64, u32)>,
-    /// When memory began to write the last store.
-    written: Option<u64>,
+    /// None: each access is a hit.
+    cache: Option<Cache>,
+    /// The address of the word that was stored last, divided by 4.
+    stored_word: u32,
+    /// Loads of this word that begin before that time are repeated.
+    repeated_until: u64,
+    /// When memory will have written the last store.
+    written_until: u64,
+    /// Whether the last load is repeated if it reads that word.
+    may_repeat: bool,
+}
+
+/// What is accessed of caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Caches {
+    /// What was accessed before is in them.
+    Simulated,
+    /// All is in them.
+    Full,
 }
 
 /// How control came from one instruction to the next one.
@@ -109,16 +126,33 @@ impl<'p> Pipeline<'p> {
     /// Begins with empty caches.
     #[must_use]
     pub fn new(processor: &'p Processor) -> Self {
+        Self::with(processor, Caches::Simulated)
+    }
+
+    /// Begins with caches that have all that is accessed, for a program in which no load reads the word that was stored last.
+    #[must_use]
+    pub fn of_hits(processor: &'p Processor) -> Self {
+        Self::with(processor, Caches::Full)
+    }
+
+    fn with(processor: &'p Processor, caches: Caches) -> Self {
+        let cache = |geometry: Geometry, replacement: Replacement| match caches {
+            Caches::Simulated => Some(Cache::new(geometry, replacement)),
+            Caches::Full => None,
+        };
         let fetches = processor.icache.map(|parameters| Fetches {
             parameters,
-            cache: Cache::new(parameters.geometry, parameters.replacement),
+            cache: cache(parameters.geometry, parameters.replacement),
             line: None,
+            fetched: Vec::new(),
         });
         let data = processor.dcache.map(|parameters| Data {
             parameters,
-            cache: Cache::new(parameters.geometry, parameters.replacement),
-            stored: None,
-            written: None,
+            cache: cache(parameters.geometry, parameters.replacement),
+            stored_word: u32::MAX,
+            repeated_until: 0,
+            written_until: 0,
+            may_repeat: false,
         });
         Self {
             processor,
@@ -356,31 +390,42 @@ impl Data {
 
     /// Loads at a time. Returns also how long the load waits besides a refill.
     fn load(&mut self, address: u32, begin: u64) -> (Access, u64) {
-        let found = self.cache.read(Address::new(address.into()));
-        let repeat = self.parameters.load_after_store;
-        let since = self.stored.filter(|(_, word)| *word == address >> 2);
-        let since = since.map(|(stored, _)| begin.saturating_sub(stored));
-        let waits = match since {
-            Some(since) if since <= repeat.within.into() => repeat.cycles.into(),
-            _ => 0,
+        let at = Address::new(address.into());
+        let found = self
+            .cache
+            .as_mut()
+            .map_or(Access::Hit, |cache| cache.read(at));
+        self.may_repeat = begin < self.repeated_until;
+        // Without a cache, addresses are not those of a program either.
+        let reads_stored = self.cache.is_some() && self.stored_word == address >> 2;
+        let waits = match self.may_repeat && reads_stored {
+            true => self.parameters.load_after_store.cycles.into(),
+            false => 0,
         };
         (found, waits)
     }
 
     /// Stores at a time. Returns also how long the store waits for the one before.
     fn store(&mut self, address: u32, begin: u64) -> (Access, u64) {
-        let found = self
-            .cache
-            .write(Address::new(address.into()), self.parameters.writes);
-        // One store waits while memory writes another one.
-        let free = self.written.map(|written| written.saturating_add(1));
-        let enters = free.unwrap_or_default().max(begin);
+        let at = Address::new(address.into());
+        let writes = self.parameters.writes;
+        let cache = self.cache.as_mut();
+        let found = cache.map_or(Access::Hit, |cache| cache.write(at, writes));
         let busy = u64::from(self.parameters.write_cycles);
-        let after = self.written.map(|written| written.saturating_add(busy));
+        let mut enters = begin;
         if busy > 1 {
-            self.written = Some(after.unwrap_or_default().max(enters));
+            // One store waits while memory writes another one.
+            let free = self.written_until.saturating_add(1).saturating_sub(busy);
+            enters = free.max(begin);
+            let written = self.written_until.max(enters);
+            self.written_until = written.saturating_add(busy);
         }
-        self.stored = Some((enters, address >> 2));
+        let repeat = self.parameters.load_after_store;
+        if repeat.cycles > 0 {
+            let last = enters.saturating_add(repeat.within.into());
+            self.repeated_until = last.saturating_add(1);
+            self.stored_word = address >> 2;
+        }
         (found, enters.saturating_sub(begin))
     }
 }
@@ -388,18 +433,26 @@ impl Data {
 impl Fetches {
     /// Fetches the line of an address. Returns the number of misses.
     fn fetch(&mut self, address: Address) -> u64 {
-        let line = self.cache.line_of(address);
+        let line = self.parameters.geometry.line_of(address);
         if self.line == Some(line) {
             return 0;
         }
         self.line = Some(line);
-        u64::from(self.cache.read(address).is_miss())
+        match &mut self.cache {
+            Some(cache) => u64::from(cache.read(address).is_miss()),
+            None => {
+                self.fetched.push(line);
+                0
+            }
+        }
     }
 }
 
 mod pending;
+mod planned;
 
-pub use pending::Pending;
+pub use pending::{History, Pending};
+pub use planned::{CacheLayouts, Stores};
 
 #[cfg(test)]
 mod tests;

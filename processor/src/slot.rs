@@ -180,6 +180,22 @@ impl Slot {
         }
     }
 
+    /// Returns true if it accesses memory.
+    #[must_use]
+    pub const fn is_access(&self) -> bool {
+        self.access.is_some()
+    }
+
+    /// Operands with which it accesses an address, and takes the fewest cycles otherwise.
+    #[must_use]
+    pub fn accessing(&self, address: u32) -> Operands {
+        let least = self.least_operands();
+        Operands {
+            first: least.first.wrapping_add(address),
+            ..least
+        }
+    }
+
     /// How long it takes, if nothing holds it up. A shift by a constant does not vary.
     #[must_use]
     pub fn duration(&self) -> Duration {

@@ -1,5 +1,5 @@
-//! Executes programs for RISC-V on Ibex by both engines, and prints millions of instructions in a second of user time:
-//! `speed PROGRAM...`. With `interpret=no` before them, only by translated code.
+//! Executes programs for RISC-V by both engines, and prints millions of instructions in a second of user time: `speed PROGRAM...`. With
+//! `interpret=no` before them, only by translated code; with `target=NAME`, on another processor than Ibex.
 
 #![allow(clippy::expect_used, clippy::arithmetic_side_effects)]
 
@@ -11,13 +11,17 @@ use varid_processor::Processor;
 use varid_riscv::Image;
 
 fn main() {
-    let mut arguments: Vec<_> = env::args().skip(1).collect();
-    let interprets = arguments
-        .first()
-        .is_none_or(|first| first != "interpret=no");
-    arguments.retain(|argument| argument != "interpret=no");
-    let processor = Processor::named("ibex", &[]).expect("a shipped processor");
-    for path in arguments {
+    let (mut interprets, mut target) = (true, "ibex".to_owned());
+    let mut paths = Vec::new();
+    for argument in env::args().skip(1) {
+        match argument.split_once('=') {
+            Some(("interpret", value)) => interprets = value != "no",
+            Some(("target", name)) => name.clone_into(&mut target),
+            _ => paths.push(argument),
+        }
+    }
+    let processor = Processor::named(&target, &[]).expect("a shipped processor");
+    for path in paths {
         let file = fs::read(&path).expect("a file");
         let image = Image::parse(&file).expect("a program");
         let translated = measure(&image, &processor, varid_translate::run);

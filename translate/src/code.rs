@@ -12,9 +12,13 @@ use nix::{
     sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap},
 };
 
-use varid_machine::{Call, CallStack, ContextId};
+use varid_machine::ContextId;
 
-use crate::state::{ContextRow, State};
+use crate::{
+    engine::Engine,
+    plan::VersionId,
+    state::{ContextRow, Events, State},
+};
 
 /// Machine code in memory that can be executed and not written.
 #[derive(Debug)]
@@ -61,42 +65,85 @@ impl Drop for Code {
 #[derive(Debug)]
 pub struct Gate(Code);
 
+/// The address of a gate's code.
+#[derive(Debug, Clone, Copy)]
+pub struct GateAddress(*const c_void);
+
+/// What translated code is entered with.
+#[derive(Debug, Clone, Copy)]
+pub struct Entered {
+    /// The state.
+    pub state: *mut State,
+    /// The row of the context.
+    pub row: *mut ContextRow,
+    /// The context's code.
+    pub code: u64,
+    /// The number of the entry.
+    pub entry: u32,
+}
+
 impl Gate {
     /// Takes code that the emitter has made for this purpose.
     pub const fn new(code: Code) -> Self {
         Self(code)
     }
 
+    /// The address of its code, which stays there as long as the gate.
+    pub fn address(&self) -> GateAddress {
+        GateAddress(self.0.start.as_ptr())
+    }
+}
+
+impl GateAddress {
     /// Executes the code of a context from an entry on, until it is left. The state says where.
     ///
-    /// The engine keeps what translated code relies on. The row of a context that has code has as many counters as the plan of that code.
-    /// Numbers of contexts and entries in counters, in calls and in `entry` are those of such rows and of their plans. The state's memory and
-    /// limits are those of the region that the code was made for. All of it stays where it is until this returns.
-    pub fn enter(
-        &self,
-        state: &mut State,
-        rows: &mut [ContextRow],
-        calls: &mut CallStack,
-        context: ContextId,
-        entry: u32,
-    ) {
+    /// The engine keeps what translated code relies on. The gate is still there. The row of a context that has code has as many counters as the
+    /// plan of that code. Numbers of contexts and entries in counters, in calls and in `entry` are those of such rows and of their plans. The
+    /// state's memory and limits are those of the region that the code was made for, the tables of caches those of the pipeline. All of it stays
+    /// where it is until this returns, and nobody has a reference to it but what the state's events call.
+    pub fn enter(self, entered: Entered) {
         type Function = unsafe extern "sysv64" fn(*mut State, *mut ContextRow, u64, u32);
-        let Some(code) = rows.get(context.0 as usize).map(|row| row.code) else {
-            return;
-        };
-        let len = calls.calls().len();
-        let range = calls.rows_mut().as_mut_ptr_range();
-        state.calls = range.start;
-        state.calls_top = range.start.wrapping_add(len);
-        state.calls_end = range.end;
-        state.contexts = rows.as_mut_ptr();
-        let row = state.contexts.wrapping_add(context.0 as usize);
+        let Entered {
+            state,
+            row,
+            code,
+            entry,
+        } = entered;
         // SAFETY: the emitter has made the gate's code for a function of this type.
-        let function: Function = unsafe { std::mem::transmute(self.0.start.as_ptr()) };
-        // SAFETY: the row is one of `rows`. Translated code accesses the state, the rows, the calls between the three pointers, counters by the
-        // numbers of its plan, and memory that it has compared with the region's limits; the engine keeps these as said above.
+        let function: Function = unsafe { std::mem::transmute(self.0) };
+        // SAFETY: the row is that of a context. Translated code accesses the state, the rows, the calls between the three pointers, counters by the
+        // numbers of its plan, the tables of caches, and memory that it has compared with the region's limits; the engine keeps these as said
+        // above.
         unsafe { function(state, row, code, entry) };
-        let end = state.calls_top.addr().saturating_sub(range.start.addr());
-        calls.set_len(end.checked_div(size_of::<Call>()).unwrap_or_default());
     }
+}
+
+/// What translated code calls: see [`Events`].
+pub fn events(engine: &mut Engine<'_, '_>) -> Events {
+    Events {
+        engine: std::ptr::from_mut(engine).cast(),
+        reissue: Some(reissue),
+        fetch: Some(fetch),
+    }
+}
+
+unsafe extern "sysv64" fn reissue(
+    engine: *mut c_void,
+    context: u32,
+    version: u32,
+    way: u32,
+) -> u32 {
+    // SAFETY: the pointer is that of `events`: `Engine::enter` waits meanwhile, and uses nothing of the engine.
+    let engine = unsafe { &mut *engine.cast::<Engine<'_, '_>>() };
+    engine.reissue(
+        ContextId(context),
+        VersionId(version as usize),
+        way as usize,
+    ) as u32
+}
+
+unsafe extern "sysv64" fn fetch(engine: *mut c_void, context: u32, version: u32) {
+    // SAFETY: as above.
+    let engine = unsafe { &mut *engine.cast::<Engine<'_, '_>>() };
+    engine.fetch(ContextId(context), VersionId(version as usize));
 }

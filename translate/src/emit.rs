@@ -1,6 +1,8 @@
 //! Makes machine code of plans, by Cranelift.
 
 mod accesses;
+mod caches;
+mod counters;
 mod function;
 mod instruction;
 mod registers;
@@ -15,6 +17,7 @@ use cranelift_codegen::{
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use nix::errno::Errno;
+use varid_processor::CacheLayouts;
 
 use crate::{
     code::{Code, Gate},
@@ -48,6 +51,15 @@ pub struct Target {
     pub alignment: Alignment,
     /// Whether it counts instructions, to end at a limit.
     pub is_limited: bool,
+    /// The caches of the pipeline.
+    pub caches: CacheLayouts,
+}
+
+impl Target {
+    /// Returns true if there is a cache.
+    pub fn has_caches(&self) -> bool {
+        self.caches != CacheLayouts::default()
+    }
 }
 
 /// Makes machine code.

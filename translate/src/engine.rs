@@ -3,14 +3,15 @@
 use std::{collections::HashMap, rc::Rc};
 
 use varid_machine::{
-    Cause, Cell, CellId, ContextId, Exit, Fault, Interpreter, Link, Stop, System, Timing,
+    Call, Cause, Cell, CellId, ContextId, Elsewhere, Exit, Fault, Interpreter, Link, Stop, System,
+    Timing,
 };
 use varid_model::Address;
-use varid_processor::{Cycles, Unsupported};
+use varid_processor::{Cycles, Pending, Unsupported};
 use varid_riscv::{Operation, Register};
 
 use crate::{
-    code::Gate,
+    code::{Entered, Gate, events},
     emit::{Emitter, Target},
     function::{Function, Unit},
     memory::{Alignment, Range, WIDTHS},
@@ -45,6 +46,8 @@ pub struct Engine<'e, 'p> {
     code_changes: u64,
     /// Whether translated code has counted something.
     is_settled: bool,
+    /// What is pending where translated code was left, if it is not what was planned.
+    arrived: Option<Pending>,
 }
 
 /// A place at which translated code was left.
@@ -70,6 +73,7 @@ impl<'e, 'p> Engine<'e, 'p> {
             memory: Range::of(start, u32::try_from(bytes.len()).ok()?),
             alignment: Alignment::of(timing.processor()),
             is_limited: interpreter.limit() != u64::MAX,
+            caches: timing.caches(),
         };
         let mut emitter = Emitter::new(target).ok()?;
         let gate = emitter.gate().ok()?;
@@ -87,6 +91,7 @@ impl<'e, 'p> Engine<'e, 'p> {
             counters: Vec::new(),
             counted: 0,
             is_settled: true,
+            arrived: None,
         })
     }
 
@@ -111,7 +116,7 @@ impl<'e, 'p> Engine<'e, 'p> {
         if is_left && let Some(entry) = self.entry(cell.context, start) {
             let block = self.interpreter.counts().block(cell.block);
             let block = block.ok_or_else(lost)?;
-            let pending = self.timing.arrive(cell.block, block).map_err(refused)?;
+            let pending = self.timing.arrive(id, cell.block, block).map_err(refused)?;
             if pending.is_empty() {
                 return self.execute(cell.context, entry);
             }
@@ -293,15 +298,38 @@ impl<'e, 'p> Engine<'e, 'p> {
         let guarded = machine.memory.guarded();
         let region = self.target.memory;
         if let Some((start, bytes)) = machine.memory.region_mut(region.start) {
-            let address = bytes.as_mut_ptr() as u64;
-            state.memory = address.wrapping_sub(start.into());
+            let skipped = region.start.wrapping_sub(start);
+            state.memory = (bytes.as_mut_ptr() as u64).wrapping_add(skipped.into());
         }
         let stores = region.outside(&guarded);
-        state.store_start = stores.start;
-        state.store_limits = WIDTHS.map(|width| stores.limit(width, self.target.alignment).into());
+        state.store_start = stores.start.wrapping_sub(region.start);
+        state.store_limits = WIDTHS.map(|width| stores.limit(width).into());
+        state.stored_word = self.timing.stored_word();
+        state.from_row = 0;
         let calls = self.interpreter.calls_mut();
-        self.gate
-            .enter(state, &mut self.rows, calls, context, entry);
+        let len = calls.calls().len();
+        let range = calls.rows_mut().as_mut_ptr_range();
+        state.calls = range.start;
+        state.calls_top = range.start.wrapping_add(len);
+        state.calls_end = range.end;
+        state.contexts = self.rows.as_mut_ptr();
+        let Some(code) = self.rows.get(context.0 as usize).map(|row| row.code) else {
+            return 0;
+        };
+        let entered = Entered {
+            state: &raw mut *state,
+            row: state.contexts.wrapping_add(context.0 as usize),
+            code,
+            entry,
+        };
+        let gate = self.gate.address();
+        self.state.events = events(self);
+        gate.enter(entered);
+        self.timing.set_stored_word(self.state.stored_word);
+        let state = &*self.state;
+        let end = state.calls_top.addr().saturating_sub(state.calls.addr());
+        let calls = self.interpreter.calls_mut();
+        calls.set_len(end.checked_div(size_of::<Call>()).unwrap_or_default());
         let machine = self.interpreter.machine_mut();
         for (register, value) in Register::all().zip(state.registers) {
             machine.hart.set(register, value);
@@ -322,8 +350,15 @@ impl<'e, 'p> Engine<'e, 'p> {
         let id = unit
             .as_ref()
             .and_then(|unit| unit.plan.versions.get(version.0));
-        match (id.map(|version| version.id), unit) {
-            (Some(id), Some(unit)) => Ok(Left {
+        let known = id.map(|version| (version.id, version.stopped()));
+        if let Some((_, stopped)) = known
+            && let Some(counters) = self.counters.get_mut(context.0 as usize)
+            && let Some(stopped) = counters.get_mut(stopped.0)
+        {
+            *stopped = stopped.saturating_add(1);
+        }
+        match (known, unit) {
+            (Some((id, _)), Some(unit)) => Ok(Left {
                 cell: self.interpreter.counts_mut().cell_of(context, id),
                 version,
                 index: self.state.exit_instruction as usize,
@@ -339,13 +374,13 @@ impl<'e, 'p> Engine<'e, 'p> {
             return Err(lost());
         };
         let index = left.index;
-        let resumed = self.timing.resume(
-            left.cell,
-            version.id,
-            &version.block,
-            index,
-            &version.pending,
-        );
+        let arrived = self.arrived.take();
+        let elsewhere = Elsewhere {
+            pending: arrived.as_ref().unwrap_or(&version.pending),
+            addresses: addresses(&self.state),
+        };
+        let block = (version.id, &version.block);
+        let resumed = self.timing.resume(left.cell, block, index, &elsewhere);
         resumed.map_err(refused)?;
         self.interpreter.resume(left.cell, index, self.timing)
     }
@@ -478,6 +513,12 @@ impl<'e, 'p> Engine<'e, 'p> {
     }
 }
 
+/// The addresses of a block's accesses that were executed by translated code.
+fn addresses(state: &State) -> &[u32] {
+    let addresses = state.addresses.get(..state.accesses as usize);
+    addresses.unwrap_or_default()
+}
+
 /// No table has a number that came from it.
 #[cold]
 fn lost() -> Stop {
@@ -495,6 +536,8 @@ fn refused(unsupported: Unsupported) -> Stop {
         cause: Cause::Processor(unsupported),
     })
 }
+
+mod events;
 
 #[cfg(test)]
 mod tests;

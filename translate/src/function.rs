@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, rc::Rc};
 
 use crate::{
     emit::Translation,
-    plan::{Entries, Plan, straddles},
+    plan::{Entries, Plan, VersionId, straddles},
 };
 
 /// How many blocks of a function are interpreted before it is translated. That takes as long as some thousand executions of its blocks, so a
@@ -60,6 +60,12 @@ impl Unit {
         entry.is_some_and(Option::is_some)
     }
 
+    /// Returns the block of an entry. None: the code cannot be entered there.
+    pub fn version_of(&self, number: u32) -> Option<VersionId> {
+        let row = (number as usize).checked_sub(1)?;
+        *self.plan.entries.get(row)?
+    }
+
     /// Returns true if it has all entries of an earlier translation.
     pub fn has_entries_of(&self, earlier: &Self) -> bool {
         let entries = earlier.plan.entries.iter().zip(&self.plan.entries);
@@ -71,8 +77,7 @@ impl Unit {
 
     /// Returns whether the instruction of an entry lies in two words of memory. None: the code cannot be entered there.
     pub fn straddles(&self, number: u32) -> Option<bool> {
-        let row = (number as usize).checked_sub(1)?;
-        let version = (*self.plan.entries.get(row)?)?;
+        let version = self.version_of(number)?;
         let block = &self.plan.versions.get(version.0)?.block;
         Some(straddles(block.start, block))
     }

@@ -74,15 +74,11 @@ impl Range {
         }
     }
 
-    /// The limit below which an access's distance from the start must be. Aligned accesses compare the distance rotated right by the power of
-    /// two that the width is: what is not aligned becomes large.
-    pub const fn limit(self, width: Width, alignment: Alignment) -> u32 {
-        match alignment {
-            Alignment::Natural => self.size.wrapping_shr(width.bytes().trailing_zeros()),
-            Alignment::Any => match self.size.checked_sub(width.bytes()) {
-                Some(last) => last.saturating_add(1),
-                None => 0,
-            },
+    /// The limit below which an access's distance from the start must be.
+    pub const fn limit(self, width: Width) -> u32 {
+        match self.size.checked_sub(width.bytes()) {
+            Some(last) => last.saturating_add(1),
+            None => 0,
         }
     }
 }

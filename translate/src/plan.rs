@@ -8,17 +8,23 @@ use std::{
     rc::Rc,
 };
 
-use varid_machine::{Block, BlockId, Exit, Interpreter, Link, Timing};
+use varid_machine::{Block, BlockId, Counts, Exit, Interpreter, Link, Timing};
 use varid_model::Address;
-use varid_processor::{Cycles, Duration, Pending, Pipeline, Slot, Unsupported, Variation};
+use varid_processor::{
+    CacheLayouts, Cycles, Duration, Pending, Pipeline, Slot, Unsupported, Variation,
+};
 use varid_riscv::{Alu, Instruction, Length, Operation, Register, Width};
 
-use crate::state::Passage;
+use crate::{
+    flow::{Executions, Flow},
+    held::Held,
+    state::Passage,
+};
 
 /// The most instructions of all blocks of a function. What exceeds them is interpreted.
 const MAX_INSTRUCTIONS: usize = 1 << 15;
-/// Counters of a block: one for each way that it may be left by.
-const WAYS: usize = 2;
+/// The ways that a block may be left by.
+pub const WAYS: usize = 2;
 
 /// A planned block, by its row in [`Plan::versions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,6 +52,42 @@ pub struct Plan {
     pub targets: Vec<(u32, VersionId)>,
     /// How many counters each context of the function has.
     pub counters: usize,
+    /// Which ways are counted.
+    pub flow: Flow,
+    /// Which counters are in registers of the host.
+    pub held: Held,
+}
+
+impl Plan {
+    /// The blocks at which the code is entered, or to which a jump to a register leads, or one of several ways.
+    pub fn entered(&self) -> impl Iterator<Item = VersionId> {
+        let targets = self.targets.iter().map(|(_, version)| *version);
+        let versions = self.versions.iter();
+        let parted = versions.flat_map(|version| {
+            let ways = version.leave.ways().into_iter().zip(&version.cached.edges);
+            ways.flat_map(|(way, edge)| match (way, edge.otherwise) {
+                (Some(Way::Block(to, _)), Some(other)) => vec![to, other],
+                _ => Vec::new(),
+            })
+        });
+        let entries = self.entries.iter().flatten().copied();
+        entries.chain(targets).chain(parted)
+    }
+
+    /// How often the ways of each block were taken until now, by any of its versions.
+    fn executions(&self, counts: &Counts) -> Executions {
+        let mut known: HashMap<BlockId, [u64; WAYS]> = HashMap::new();
+        for cell in &counts.cells {
+            let not_taken = cell.executions.saturating_sub(cell.taken);
+            let ways = known.entry(cell.block).or_default();
+            for (way, more) in ways.iter_mut().zip([not_taken, cell.taken]) {
+                *way = way.saturating_add(more);
+            }
+        }
+        let versions = self.versions.iter();
+        let ways = versions.map(|version| known.get(&version.id).copied().unwrap_or_default());
+        ways.collect()
+    }
 }
 
 /// The addresses at which code of a function may be entered from outside. Their numbers stay the same when it is translated once more.
@@ -86,14 +128,53 @@ pub struct Version {
     pub extras: Vec<Extra>,
     /// How it is left.
     pub leave: Leave,
-    /// The counters of the ways that it may be left by.
+    /// The counters of the ways that it may be left by, behind them that of its executions that stopped in it, and those of the executions by
+    /// each way that were issued once more.
     pub counter: CounterId,
+    /// What of its time depends on caches.
+    pub cached: Cached,
+}
+
+/// What of the time of a block depends on caches: it is as planned if all lines are there.
+#[derive(Debug, Default)]
+pub struct Cached {
+    /// The lines of code of its first instruction, which are fetched on the way to it.
+    pub first: Vec<u64>,
+    /// Those of its other instructions.
+    pub lines: Vec<u64>,
+    /// Loads that are repeated if they read the word that was stored last.
+    pub repeats: Vec<usize>,
+    /// By way.
+    pub edges: [Edge; WAYS],
+}
+
+/// What of the time of a way out of a block depends on caches and predictions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Edge {
+    /// The lines of code that are fetched on the way, to the first instruction of a block of the same function.
+    pub lines: Vec<u64>,
+    /// Whether the branch was predicted to go another way.
+    pub is_mispredicted: bool,
+    /// Whether the next load may be repeated, if it reads the word that was stored last.
+    pub may_repeat: bool,
+    /// The block that is executed if nothing is pending there after all. None: nothing is in any case.
+    pub otherwise: Option<VersionId>,
 }
 
 impl Version {
     /// The number of instructions that are translated, if the block is left as planned.
     pub fn translated(&self) -> usize {
         self.cycles.len()
+    }
+
+    /// The counter of executions that did not leave it by any of its ways.
+    pub fn stopped(&self) -> CounterId {
+        self.counter.plus(WAYS)
+    }
+
+    /// The counters of executions that were issued once more, by way.
+    pub fn reissued(&self) -> CounterId {
+        self.stopped().plus(1)
     }
 
     /// Where it may be noted to which context the block leads, if it goes on at this address: at one of two places.
@@ -217,6 +298,21 @@ impl Leave {
             | Self::Switch { cycles } => *cycles,
         }
     }
+
+    /// The ways that lead to one place each, by counter.
+    pub const fn ways(&self) -> [Option<Way>; WAYS] {
+        match self {
+            Self::Always(way) => [Some(*way), None],
+            Self::Branch { next, taken } => [Some(*next), Some(*taken)],
+            Self::Call {
+                cycles, passage, ..
+            } => [Some(Way::Function(*passage, *cycles)), None],
+            Self::Interpret
+            | Self::CallRegister { .. }
+            | Self::Return { .. }
+            | Self::Switch { .. } => [None; WAYS],
+        }
+    }
 }
 
 /// Returns true if an instruction lies in two words of memory.
@@ -224,6 +320,9 @@ pub fn straddles(address: u32, block: &Block) -> bool {
     let first = block.instructions.first().map(|first| first.length);
     address & 2 != 0 && first == Some(Length::Four)
 }
+
+/// The address of a target that is not known: no program has it, nor has it a line of a program.
+const PROBE: u64 = 1 << 63;
 
 /// Makes a plan.
 pub struct Planner<'e, 'p> {
@@ -237,6 +336,7 @@ pub struct Planner<'e, 'p> {
     instructions: usize,
     /// Jumps to instructions that lie in one word and in two.
     probes: [Slot; WAYS],
+    has_caches: bool,
 }
 
 impl<'e, 'p> Planner<'e, 'p> {
@@ -262,9 +362,11 @@ impl<'e, 'p> Planner<'e, 'p> {
         };
         let processor = timing.processor();
         let probe = |address| Slot::new(processor, &nothing, Address::new(address), None);
-        let probes = [probe(0)?, probe(2)?];
+        let probes = [probe(PROBE)?, probe(PROBE | 2)?];
+        let has_caches = timing.caches() != CacheLayouts::default();
         Ok(Self {
             interpreter,
+            has_caches,
             timing,
             entries,
             function,
@@ -299,6 +401,9 @@ impl<'e, 'p> Planner<'e, 'p> {
             self.complete(VersionId(next));
             next = next.saturating_add(1);
         }
+        let executions = self.plan.executions(self.interpreter.counts());
+        self.plan.flow = Flow::of(&self.plan, &executions);
+        self.plan.held = Held::of(&self.plan, &executions);
         self.plan
     }
 
@@ -332,7 +437,7 @@ impl<'e, 'p> Planner<'e, 'p> {
             return None;
         }
         self.instructions = self.instructions.saturating_add(block.instructions.len());
-        let counter = self.counters(WAYS);
+        let counter = self.counters(WAYS.saturating_mul(2).saturating_add(1));
         let version = VersionId(self.plan.versions.len());
         self.plan.versions.push(Version {
             id,
@@ -342,6 +447,7 @@ impl<'e, 'p> Planner<'e, 'p> {
             extras: Vec::new(),
             leave: Leave::Interpret,
             counter,
+            cached: Cached::default(),
         });
         self.slots.push(slots);
         self.known.insert(key, version);
@@ -354,17 +460,24 @@ impl<'e, 'p> Planner<'e, 'p> {
             return;
         };
         let (block, slots) = (version.block.clone(), Rc::clone(slots));
-        let mut pipeline = Pipeline::new(self.timing.processor());
+        let mut pipeline = Pipeline::of_hits(self.timing.processor());
         // Long after the registers were there with which a program begins.
         pipeline.advance(Cycles(u32::MAX.into()));
         pipeline.restart(&version.pending);
         let mut cycles: Vec<Cycles> = Vec::new();
         let mut extras = Vec::new();
+        let mut cached = Cached::default();
         for (index, (instruction, slot)) in block.instructions.iter().zip(&*slots).enumerate() {
             if !is_translated(instruction) {
                 break;
             }
             let issue = pipeline.issue(slot, slot.least_operands());
+            if index == 0 {
+                cached.first = pipeline.take_fetched();
+            }
+            if matches!(instruction.operation, Operation::Load(..)) && pipeline.may_repeat() {
+                cached.repeats.push(index);
+            }
             let duration = slot.duration();
             match duration.varies {
                 // The interpreter divides by zero.
@@ -382,8 +495,9 @@ impl<'e, 'p> Planner<'e, 'p> {
             }
             cycles.push(issue.own);
         }
+        cached.lines = pipeline.take_fetched();
         let leave = match cycles.len() == block.instructions.len() {
-            true => self.leave(&block, &pipeline),
+            true => self.leave(&block, &pipeline, &mut cached.edges),
             false => {
                 if block.exit == Exit::Environment {
                     self.enter(block.end);
@@ -395,21 +509,23 @@ impl<'e, 'p> Planner<'e, 'p> {
             version.cycles = cycles;
             version.extras = extras;
             version.leave = leave;
+            version.cached = cached;
         }
     }
 
-    fn leave(&mut self, block: &Block, pipeline: &Pipeline<'_>) -> Leave {
+    fn leave(&mut self, block: &Block, pipeline: &Pipeline<'_>, edges: &mut [Edge; WAYS]) -> Leave {
+        let [first, second] = edges;
         match block.exit {
-            Exit::Next => Leave::Always(self.way(pipeline, block.end)),
+            Exit::Next => Leave::Always(self.way(pipeline, block.end, first)),
             Exit::Branch { target } => Leave::Branch {
-                next: self.way(pipeline, block.end),
-                taken: self.way(pipeline, target),
+                next: self.way(pipeline, block.end, first),
+                taken: self.way(pipeline, target, second),
             },
             Exit::Jump { target, link } => match link {
-                Link::Return | Link::None => Leave::Always(self.way(pipeline, target)),
+                Link::Return | Link::None => Leave::Always(self.way(pipeline, target, first)),
                 Link::Call => {
                     let returns = self.returns(block.end);
-                    match self.arrival(pipeline, target) {
+                    match self.arrival(pipeline, target, first) {
                         Some((cycles, pending)) if pending.is_empty() => Leave::Call {
                             cycles,
                             passage: self.counters(Passage::COUNTERS),
@@ -420,9 +536,10 @@ impl<'e, 'p> Planner<'e, 'p> {
                 }
             },
             Exit::JumpRegister { link } => {
-                let Some(cycles) = self.unknown(pipeline) else {
+                let Some(cycles) = self.unknown(pipeline, first) else {
                     return Leave::Interpret;
                 };
+                second.clone_from(first);
                 match link {
                     Link::Call => Leave::CallRegister {
                         cycles,
@@ -451,8 +568,8 @@ impl<'e, 'p> Planner<'e, 'p> {
         }
     }
 
-    fn way(&mut self, pipeline: &Pipeline<'_>, target: u32) -> Way {
-        let Some((cycles, pending)) = self.arrival(pipeline, target) else {
+    fn way(&mut self, pipeline: &Pipeline<'_>, target: u32, edge: &mut Edge) -> Way {
+        let Some((cycles, pending)) = self.arrival(pipeline, target, edge) else {
             return Way::Interpret;
         };
         let function = self.interpreter.machine().functions.start(target);
@@ -460,28 +577,48 @@ impl<'e, 'p> Planner<'e, 'p> {
         match (is_elsewhere, pending.is_empty()) {
             (true, true) => Way::Function(self.counters(Passage::COUNTERS), cycles),
             (true, false) => Way::Interpret,
-            (false, _) => match self.version(target, pending) {
-                Some(version) => Way::Block(version, cycles),
-                None => Way::Interpret,
-            },
+            (false, is_empty) => {
+                edge.may_repeat = pending.may_repeat();
+                let Some(version) = self.version(target, pending) else {
+                    return Way::Interpret;
+                };
+                if self.has_caches && !is_empty {
+                    edge.otherwise = self.version(target, Pending::default());
+                    if edge.otherwise.is_none() {
+                        return Way::Interpret;
+                    }
+                }
+                Way::Block(version, cycles)
+            }
         }
     }
 
     /// What it takes to go on at a target, and what is awaited there. None: there is no code.
-    fn arrival(&mut self, pipeline: &Pipeline<'_>, target: u32) -> Option<(Cycles, Pending)> {
+    fn arrival(
+        &mut self,
+        pipeline: &Pipeline<'_>,
+        target: u32,
+        edge: &mut Edge,
+    ) -> Option<(Cycles, Pending)> {
         let (_, slots) = self.block(target)?;
         let mut pipeline = pipeline.clone();
+        let before = pipeline.events();
         let cycles = pipeline.arrive_at(slots.first()?);
+        edge.is_mispredicted = pipeline.events().mispredicted != before.mispredicted;
+        edge.lines = pipeline.take_fetched();
         Some((cycles, pipeline.pending()))
     }
 
     /// What it takes to go on at an unknown target. None: something is awaited there.
-    fn unknown(&self, pipeline: &Pipeline<'_>) -> Option<ByAlignment> {
+    fn unknown(&self, pipeline: &Pipeline<'_>, edge: &mut Edge) -> Option<ByAlignment> {
         let cycles = self.probes.map(|probe| {
             let mut pipeline = pipeline.clone();
             let cycles = pipeline.arrive_at(&probe);
+            edge.lines = pipeline.take_fetched();
             pipeline.pending().is_empty().then_some(cycles)
         });
+        // The target's own lines are not those of a probe.
+        edge.lines.retain(|line| *line < PROBE >> u32::BITS);
         match cycles {
             [Some(whole), Some(straddling)] => Some([whole, straddling]),
             _ => None,

@@ -1,8 +1,8 @@
 //! What translated code and this crate both read and write. Its layout is that of C.
 
-use std::mem::offset_of;
+use std::{ffi::c_void, mem::offset_of};
 
-use varid_machine::Call;
+use varid_machine::{Call, MAX_LENGTH};
 
 /// The state of the program while translated code runs.
 #[derive(Debug)]
@@ -11,9 +11,9 @@ pub struct State {
     /// The integer registers. A function of translated code has them in the host's registers, and writes those that it has changed when it is
     /// left.
     pub registers: [u32; 32],
-    /// The host's address of the guest's address 0, if the region with the stack went on to there.
+    /// The host's address of the first byte of the region with the stack.
     pub memory: u64,
-    /// The first address of memory to which stores need no check but for the limits.
+    /// How far behind it memory begins to which stores need no check but for the limits.
     pub store_start: u32,
     /// By width (1, 2, 4 bytes): the limit of a store's place behind `store_start`, as `Range::limit` has it.
     pub store_limits: [u64; 3],
@@ -33,6 +33,57 @@ pub struct State {
     pub exit_version: u32,
     /// See `exit_context`.
     pub exit_instruction: u32,
+    /// The word that was stored last, as the pipeline has it.
+    pub stored_word: u32,
+    /// How many of the accesses of the block that is left, or issued once more, were executed, and their addresses.
+    pub accesses: u32,
+    /// See `accesses`.
+    pub addresses: [u32; MAX_LENGTH],
+    /// Where control goes next: the context, and the number of the entry, or 0 and the block.
+    pub next_context: u32,
+    /// See `next_context`.
+    pub next_entry: u32,
+    /// See `next_context`.
+    pub next_version: u32,
+    /// The row of the context that control came from, and the block in its function. 0: from the interpreter.
+    pub from_row: u64,
+    /// See `from_row`.
+    pub from_version: u32,
+    /// What is called if a cache does not have a line.
+    pub events: Events,
+}
+
+/// What translated code calls, with the engine as the first argument.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Events {
+    /// The engine.
+    pub engine: *mut c_void,
+    /// Issues a block once more: context, block, way. Returns how to go on, as a [`Next`].
+    pub reissue: Option<unsafe extern "sysv64" fn(*mut c_void, u32, u32, u32) -> u32>,
+    /// Fetches the first instruction of a block that was entered: context, block.
+    pub fetch: Option<unsafe extern "sysv64" fn(*mut c_void, u32, u32)>,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self {
+            engine: std::ptr::null_mut(),
+            reissue: None,
+            fetch: None,
+        }
+    }
+}
+
+/// How translated code goes on behind a block that was issued once more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// As planned.
+    Planned = 0,
+    /// To the block at which nothing is pending.
+    Otherwise = 1,
+    /// To the interpreter. The state says where.
+    Leave = 2,
 }
 
 impl State {
@@ -63,6 +114,15 @@ impl Default for State {
             exit_context: 0,
             exit_version: 0,
             exit_instruction: 0,
+            stored_word: 0,
+            accesses: 0,
+            addresses: [0; MAX_LENGTH],
+            next_context: 0,
+            next_entry: 0,
+            next_version: 0,
+            from_row: 0,
+            from_version: 0,
+            events: Events::default(),
         }
     }
 }

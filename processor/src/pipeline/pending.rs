@@ -10,7 +10,7 @@ use crate::{
     class::Class,
     duration::{Cycles, Duration},
     predictor::Predictor,
-    processor::Processor,
+    processor::{PredictionStage, Processor},
     slot::Slot,
 };
 
@@ -22,33 +22,78 @@ pub struct Pending {
     waits: Vec<(Register, u32)>,
     /// How much of what a jump takes has passed already, if it is the next instruction.
     overlap: u32,
+    /// In how many cycles memory will have written the last store.
+    writing: u32,
+    /// For how many cycles loads of the word are repeated that was stored last.
+    repeating: u32,
 }
 
 impl Pending {
     /// Returns true if the next instruction waits for nothing, whatever it is, and takes as long as behind any other.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.waits.is_empty() && self.overlap == 0
+        self.waits.is_empty() && self.overlap == 0 && !self.has_stored()
     }
 
     /// Returns true if nothing is awaited but perhaps this register.
     #[must_use]
     pub fn is_only(&self, register: Option<Register>) -> bool {
-        self.waits.iter().all(|(known, _)| Some(*known) == register)
+        self.waits.iter().all(|(known, _)| Some(*known) == register) && !self.has_stored()
+    }
+
+    /// Returns true if the last store may delay accesses.
+    const fn has_stored(&self) -> bool {
+        self.writing > 0 || self.repeating > 0
+    }
+
+    /// Returns true if a load may be repeated, if it reads the word that was stored last.
+    #[must_use]
+    pub const fn may_repeat(&self) -> bool {
+        self.repeating > 0
     }
 }
 
+/// What the time of an instruction depends on besides its operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum History {
+    /// The instruction before it, and the results that are awaited.
+    Results,
+    /// Also what is in caches.
+    Caches,
+    /// More than that.
+    Other,
+}
+
 impl Processor {
-    /// Returns true if what an instruction takes depends only on its operands, on the instruction before it, and on the results that are
-    /// awaited: there is no cache and no predictor.
+    /// Returns what the time of instructions depends on.
     #[must_use]
-    pub fn has_no_history(&self) -> bool {
-        self.icache.is_none()
-            && self.dcache.is_none()
-            && self.prediction.predictor == Predictor::None
-            && Class::ALL
-                .into_iter()
-                .all(|class| self.overlap_is_fixed(class))
+    pub fn history(&self) -> History {
+        let is_static = match self.prediction.predictor {
+            Predictor::None => true,
+            // How long a branch has waited decides how much of a fetch at its target is hidden.
+            Predictor::BackwardTaken => {
+                self.prediction.stage == PredictionStage::Issue || self.fetch.straddling_target == 0
+            }
+            Predictor::Bimodal { .. } => false,
+        };
+        let has_caches = self.icache.is_some() || self.dcache.is_some();
+        let mut classes = Class::ALL.into_iter();
+        let is_simple = match has_caches {
+            false => classes.all(|class| self.overlap_is_fixed(class)),
+            // A miss would hide more of a jump.
+            true => classes.all(|class| {
+                self.instructions
+                    .jump_overlap
+                    .get(class)
+                    .unwrap_or_default()
+                    == 0
+            }),
+        };
+        match (is_static && is_simple, has_caches) {
+            (false, _) => History::Other,
+            (true, false) => History::Results,
+            (true, true) => History::Caches,
+        }
     }
 
     /// Returns true if instructions of a class hide as much of a jump behind them whatever they take.
@@ -93,9 +138,16 @@ impl Pipeline<'_> {
             let wait = u32::try_from(wait).unwrap_or(u32::MAX);
             (wait > 0).then_some((register, wait))
         });
+        let until = |time: u64| {
+            let cycles = time.saturating_sub(self.now);
+            u32::try_from(cycles).unwrap_or(u32::MAX)
+        };
+        let data = self.data.as_ref();
         Pending {
             waits: waits.collect(),
             overlap: u32::try_from(self.overlap).unwrap_or(u32::MAX),
+            writing: data.map_or(0, |data| until(data.written_until)),
+            repeating: data.map_or(0, |data| until(data.repeated_until)),
         }
     }
 
@@ -110,6 +162,10 @@ impl Pipeline<'_> {
             }
         }
         self.overlap = pending.overlap.into();
+        if let Some(data) = &mut self.data {
+            data.written_until = self.now.saturating_add(pending.writing.into());
+            data.repeated_until = self.now.saturating_add(pending.repeating.into());
+        }
         self.last = None;
     }
 
@@ -118,6 +174,10 @@ impl Pipeline<'_> {
         self.now = self.now.saturating_add(cycles.0);
         for ready in &mut self.ready {
             *ready = ready.saturating_add(cycles.0);
+        }
+        if let Some(data) = &mut self.data {
+            data.written_until = data.written_until.saturating_add(cycles.0);
+            data.repeated_until = data.repeated_until.saturating_add(cycles.0);
         }
     }
 }

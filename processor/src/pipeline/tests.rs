@@ -3,7 +3,7 @@
 use varid_model::Address;
 use varid_riscv::{Instruction, Length, Xlen, decode};
 
-use crate::{Cycles, Events, Issue, Operands, Pipeline, Processor, Setting, Slot};
+use crate::{Cycles, Events, History, Issue, Operands, Pipeline, Processor, Setting, Slot};
 
 const ADD: u32 = 0x00b5_0533; // add a0, a0, a1
 const LOAD: u32 = 0x0005_a503; // lw a0, 0(a1)
@@ -87,12 +87,12 @@ fn cycles_of_parts(processor: &Processor, code: &[(u64, u32)], split: usize) -> 
         Slot::new(processor, &instruction(*word), address, following).unwrap()
     };
     let (first, second) = code.split_at(split);
-    let mut pipeline = Pipeline::new(processor);
+    let mut pipeline = Pipeline::of_hits(processor);
     for place in first {
         pipeline.issue(&slot(place), Operands::default());
     }
     pipeline.arrive_at(&slot(&second[0]));
-    let mut other = Pipeline::new(processor);
+    let mut other = Pipeline::of_hits(processor);
     other.restart(&pipeline.pending());
     for place in second {
         other.issue(&slot(place), Operands::default());
@@ -102,7 +102,7 @@ fn cycles_of_parts(processor: &Processor, code: &[(u64, u32)], split: usize) -> 
 
 #[test]
 fn what_is_pending_is_all_that_later_instructions_depend_on() {
-    let sequences: [&[(u64, u32)]; 5] = [
+    let sequences: [&[(u64, u32)]; 6] = [
         &[(0, DIVIDE), (4, JUMP), (12, NOP)],
         &[(0, DIVIDE), (4, JUMP), (14, NOP), (18, ADD)],
         &[(0, DIVIDE), (4, NOP), (8, JUMP), (16, NOP)],
@@ -114,21 +114,50 @@ fn what_is_pending_is_all_that_later_instructions_depend_on() {
             (16, JUMP_REGISTER),
         ],
         &[(0, ADD), (4, JUMP_REGISTER), (12, NOP)],
+        &[(0, STORE), (4, STORE), (8, STORE), (12, STORE), (16, LOAD)],
     ];
-    for name in ["ibex", "cv32e40p", "picorv32"] {
+    for (name, history) in [
+        ("ibex", History::Results),
+        ("cv32e40p", History::Results),
+        ("picorv32", History::Results),
+        ("vexriscv", History::Caches),
+    ] {
         let processor = processor(name, &[]);
-        assert!(processor.has_no_history());
+        assert_eq!(processor.history(), history);
         for code in sequences {
+            let whole = cycles_of_parts(&processor, code, 0);
+            if history == History::Results {
+                assert_eq!(whole, cycles(&processor, code), "{name}, {code:x?}");
+            }
             for split in 1..code.len() {
                 let parts = cycles_of_parts(&processor, code, split);
-                assert_eq!(
-                    parts,
-                    cycles(&processor, code),
-                    "{name}, {code:x?}, {split}"
-                );
+                assert_eq!(parts, whole, "{name}, {code:x?}, {split}");
             }
         }
     }
+}
+
+#[test]
+fn what_a_predictor_learns_is_a_history_of_its_own() {
+    let history = |name, settings: &[&str]| processor(name, settings).history();
+    let learning = ["predictor.kind=bimodal", "predictor.entries=64"];
+    assert_eq!(history("vexriscv", &learning), History::Other);
+    // How long a branch has waited is not pending.
+    assert_eq!(history("ibex", &["branch_predictor=true"]), History::Other);
+}
+
+#[test]
+fn without_a_cache_the_lines_are_listed_that_are_fetched() {
+    let vexriscv = processor("vexriscv", &[]);
+    let mut pipeline = Pipeline::of_hits(&vexriscv);
+    for (address, word) in [(0x18, NOP), (0x1c, FORTH), (0x24, NOP), (0x28, NOP)] {
+        let address = Address::new(address);
+        let following = Some(Length::Four);
+        let slot = Slot::new(&vexriscv, &instruction(word), address, following).unwrap();
+        pipeline.issue(&slot, Operands::default());
+    }
+    assert_eq!(pipeline.take_fetched(), [0, 1]);
+    assert!(pipeline.take_fetched().is_empty());
 }
 
 #[test]

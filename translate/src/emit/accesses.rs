@@ -54,39 +54,49 @@ impl Access {
     }
 }
 
-/// For each instruction the span that is compared before it, if there is one. All accesses of the span follow, before the register changes.
-pub fn spans(instructions: &[Instruction], alignment: Alignment) -> Vec<Option<Span>> {
-    let mut spans: Vec<Option<Span>> = vec![None; instructions.len()];
-    let mut is_covered = vec![false; instructions.len()];
-    for (index, first) in instructions.iter().enumerate() {
-        let known = is_covered.get(index).copied().unwrap_or_default();
-        let Some(access) = Access::of(first).filter(|_| !known) else {
+/// What an access is compared with the limits by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Check {
+    /// The instruction before which all of the span is compared.
+    pub by: usize,
+    /// All that is compared there.
+    pub span: Span,
+}
+
+/// By instruction. All accesses of a span follow the comparison before the register changes.
+pub fn checks(instructions: &[Instruction], alignment: Alignment) -> Vec<Option<Check>> {
+    let mut checks: Vec<Option<Check>> = vec![None; instructions.len()];
+    for (by, first) in instructions.iter().enumerate() {
+        let known = checks.get(by).copied().flatten();
+        let Some(access) = Access::of(first).filter(|_| known.is_none()) else {
             continue;
         };
         let mut span = Span {
             lowest: access.offset,
             highest: access.offset,
         };
-        let behind = instructions.iter().zip(&mut is_covered).skip(index);
-        for (instruction, is_covered) in behind {
+        let mut covered = Vec::new();
+        for (index, instruction) in instructions.iter().enumerate().skip(by) {
             let alike = Access::of(instruction).filter(|one| one.is_alike(access, alignment));
             if let Some(alike) = alike {
                 let lowest = span.lowest.min(alike.offset);
                 let highest = span.highest.max(alike.offset);
                 if highest.wrapping_sub(lowest) <= MAX_SPAN {
                     span = Span { lowest, highest };
-                    *is_covered = true;
+                    covered.push(index);
                 }
             }
             if instruction.writes() == Some(access.base) {
                 break;
             }
         }
-        if let Some(known) = spans.get_mut(index) {
-            *known = Some(span);
+        for index in covered {
+            if let Some(check) = checks.get_mut(index) {
+                *check = Some(Check { by, span });
+            }
         }
     }
-    spans
+    checks
 }
 
 #[cfg(test)]
@@ -112,22 +122,28 @@ mod tests {
             0x0101_0113, // addi sp, sp, 16
             0x0001_2303, // lw t1, 0(sp)
         ]);
-        let span = |lowest, highest| Some(Span { lowest, highest });
-        let natural = [span(0, 8), span(12, 12), None, span(2, 2), None, span(0, 0)];
-        assert_eq!(spans(&code, Alignment::Natural), natural);
-        let any = [span(0, 8), span(12, 12), None, None, None, span(0, 0)];
-        assert_eq!(spans(&code, Alignment::Any), any);
+        let check = |by, lowest, highest| {
+            let span = Span { lowest, highest };
+            Some(Check { by, span })
+        };
+        let (loads, store, last) = (check(0, 0, 8), check(1, 12, 12), check(5, 0, 0));
+        let natural = [loads, store, loads, check(3, 2, 2), None, last];
+        assert_eq!(checks(&code, Alignment::Natural), natural);
+        let any = [loads, store, loads, loads, None, last];
+        assert_eq!(checks(&code, Alignment::Any), any);
     }
 
     #[test]
     fn a_load_of_the_register_itself_ends_the_span() {
         let code = instructions(&[0x0001_2103, 0x0041_2283]); // lw sp, 0(sp); lw t0, 4(sp)
-        let one = |offset| {
-            Some(Span {
+        let one = |by, offset| {
+            let span = Span {
                 lowest: offset,
                 highest: offset,
-            })
+            };
+            Some(Check { by, span })
         };
-        assert_eq!(spans(&code, Alignment::Natural), [one(0), one(4)]);
+        let expected = [one(0, 0), one(1, 4)];
+        assert_eq!(checks(&code, Alignment::Natural), expected);
     }
 }

@@ -12,11 +12,14 @@ use varid_riscv::{Instruction, Register};
 
 use super::{
     Target,
-    accesses::spans,
+    accesses::checks,
+    caches::{self, Observed},
+    counters::HeldVariables,
+    instruction::Accessed,
     registers::{Registers, changed, used, written},
 };
 use crate::{
-    plan::{CounterId, Leave, Plan, Version, VersionId, Way, straddles},
+    plan::{Leave, Plan, Version, VersionId, Way, straddles},
     state::{ContextRow, State},
 };
 
@@ -67,12 +70,16 @@ pub struct Place {
 pub struct FunctionEmitter<'f> {
     pub builder: FunctionBuilder<'f>,
     pub target: &'f Target,
-    plan: &'f Plan,
+    pub plan: &'f Plan,
     targets: &'f [u32],
     blocks: Vec<Block>,
     changed: Vec<Registers>,
     registers: [Variable; 32],
-    left: Variable,
+    pub left: Variable,
+    pub held: HeldVariables,
+    /// Not 0: the block is issued once more.
+    pub event: Variable,
+    pub observed: Observed,
     pub values: Values,
     /// Where the function is left to the interpreter: with the numbers of the block and of the instruction.
     leave: Block,
@@ -84,6 +91,7 @@ pub struct Values {
     pub state: Value,
     pub row: Value,
     pub counters: Value,
+    /// The host's address of the region's first byte.
     pub memory: Value,
 }
 
@@ -95,10 +103,6 @@ pub fn own() -> MemFlags {
 /// Memory of this crate that can be read at any time, and does not change while a function runs.
 pub fn constant() -> MemFlags {
     MemFlags::trusted().with_readonly().with_can_move()
-}
-
-pub fn counter() -> MemFlags {
-    MemFlags::trusted().with_alias_region(Some(AliasRegion::Table))
 }
 
 /// The offset of a field, all of which are small.
@@ -115,6 +119,8 @@ impl<'f> FunctionEmitter<'f> {
     ) -> Self {
         let registers = [(); 32].map(|()| builder.declare_var(types::I32));
         let left = builder.declare_var(types::I64);
+        let event = builder.declare_var(types::I32);
+        let held = HeldVariables::new(&mut builder, &plan.held);
         let first = builder.create_block();
         builder.append_block_params_for_function_params(first);
         builder.switch_to_block(first);
@@ -145,6 +151,9 @@ impl<'f> FunctionEmitter<'f> {
             changed: changed(plan),
             registers,
             left,
+            held,
+            event,
+            observed: Observed::default(),
             values: Values {
                 state,
                 row,
@@ -190,6 +199,8 @@ impl<'f> FunctionEmitter<'f> {
 
     /// Leaves the function before an instruction.
     fn stop(&mut self, place: Place) {
+        self.leave_loop(place.version, None);
+        self.write_addresses();
         self.write_registers(place.changed);
         let version = self.constant(place.version.0 as u32);
         let index = self.constant(place.index as u32);
@@ -243,7 +254,8 @@ impl<'f> FunctionEmitter<'f> {
             self.switch(number, unknown, &cases);
         }
         for (entry, case) in self.plan.entries.iter().zip(cases.iter().skip(1)) {
-            let Some(block) = entry.and_then(|version| self.blocks.get(version.0).copied()) else {
+            let Some(version) = *entry else { continue };
+            let Some(block) = self.blocks.get(version.0).copied() else {
                 continue;
             };
             self.builder.switch_to_block(*case);
@@ -259,6 +271,10 @@ impl<'f> FunctionEmitter<'f> {
                 let left = self.load_state(types::I64, offset_of!(State, left));
                 self.builder.def_var(self.left, left);
             }
+            if let Some(planned) = self.plan.versions.get(version.0) {
+                self.fetch_first(version, planned);
+            }
+            self.enter_loop(None, version);
             self.builder.ins().jump(block, &[]);
         }
         // Nobody enters here: the numbers are those of the plan.
@@ -303,6 +319,7 @@ impl<'f> FunctionEmitter<'f> {
             changed: *before,
         };
         self.builder.switch_to_block(*block);
+        self.begin_observing();
         if self.target.is_limited {
             let count = version.block.instructions.len();
             let count = self.builder.ins().iconst(types::I64, count as i64);
@@ -317,11 +334,25 @@ impl<'f> FunctionEmitter<'f> {
         let body = version.translated().saturating_sub(jump.is_some().into());
         let mut pc = version.block.start;
         let instructions = version.block.instructions.get(..body).unwrap_or_default();
-        let spans = spans(instructions, self.target.alignment);
-        for ((index, instruction), span) in instructions.iter().enumerate().zip(spans) {
+        let checks = checks(instructions, self.target.alignment);
+        let mut checked = vec![None; instructions.len()];
+        for ((index, instruction), check) in instructions.iter().enumerate().zip(checks) {
             place.index = index;
             let extra = version.extras.iter().find(|extra| extra.index == index);
-            self.instruction(instruction, pc, place, span, extra);
+            let accessed = check.and_then(|check| {
+                let known = checked.get_mut(check.by)?;
+                if known.is_none() {
+                    *known = Some(self.check_accesses(instruction, check.span, place));
+                }
+                let distance = (*known)?;
+                let offset = instruction.immediate.wrapping_sub(check.span.lowest);
+                Some(Accessed { distance, offset })
+            });
+            if let Some(accessed) = accessed {
+                let may_repeat = version.cached.repeats.contains(&index);
+                self.observe(instruction, accessed, may_repeat);
+            }
+            self.instruction(instruction, pc, place, accessed, extra);
             place.changed = place.changed.with(written(instruction));
             pc = pc.wrapping_add(instruction.length.bytes() as u32);
         }
@@ -381,13 +412,22 @@ impl<'f> FunctionEmitter<'f> {
             Way::Block(version, _) => {
                 self.link(end);
                 self.count(end, row);
-                self.jump_to(version);
+                self.settle_caches(end, row, None, caches::Target::Block(version));
+                self.jump_to(end, version);
             }
             Way::Function(passage, _) => self.pass(end, passage, row, None, None),
         }
     }
 
-    fn jump_to(&mut self, version: VersionId) {
+    /// The registers that differ from memory behind the last instruction of a block.
+    pub fn written_behind(&self, end: &End<'_>) -> Registers {
+        let link = end.jump.map(written).unwrap_or_default();
+        end.place.changed.with(link)
+    }
+
+    pub fn jump_to(&mut self, end: &End<'_>, version: VersionId) {
+        self.leave_loop(end.place.version, Some(version));
+        self.enter_loop(Some(end.place.version), version);
         if let Some(block) = self.blocks.get(version.0) {
             self.builder.ins().jump(*block, &[]);
         }
@@ -413,35 +453,6 @@ impl<'f> FunctionEmitter<'f> {
             let address = self.constant(end.version.block.end);
             self.set(register, address);
         }
-    }
-
-    /// Counts an execution of a block that is left by the way in this row.
-    pub fn count(&mut self, end: &End<'_>, row: usize) {
-        let one = self.builder.ins().iconst(types::I64, 1);
-        self.add(end.version.counter.plus(row), one);
-        self.count_left(end);
-    }
-
-    pub fn count_left(&mut self, end: &End<'_>) {
-        if self.target.is_limited {
-            let count = end.version.block.instructions.len();
-            let count = self.builder.ins().iconst(types::I64, count as i64);
-            let left = self.builder.use_var(self.left);
-            let left = self.builder.ins().isub(left, count);
-            self.builder.def_var(self.left, left);
-        }
-    }
-
-    /// Adds to a counter.
-    pub fn add(&mut self, counter_id: CounterId, more: Value) {
-        let (at, offset) = (self.values.counters, counter_offset(counter_id));
-        self.add_at(at, offset, counter(), more);
-    }
-
-    pub fn add_at(&mut self, at: Value, offset: i32, flags: MemFlags, more: Value) {
-        let old = self.builder.ins().load(types::I64, flags, at, offset);
-        let new = self.builder.ins().iadd(old, more);
-        self.builder.ins().store(flags, new, at, offset);
     }
 
     /// Jumps to one of the plan's targets.
@@ -485,7 +496,8 @@ impl<'f> FunctionEmitter<'f> {
             let version = self.plan.versions.get(id.0);
             let straddles = version.is_some_and(|version| straddles(*address, &version.block));
             self.count(end, straddles.into());
-            self.jump_to(*id);
+            self.settle_caches(end, straddles.into(), None, caches::Target::Block(*id));
+            self.jump_to(end, *id);
         }
     }
 
@@ -502,9 +514,4 @@ pub struct End<'f> {
     /// The jump, if there is one, else the place behind the last instruction.
     pub place: Place,
     pub jump: Option<&'f Instruction>,
-}
-
-/// There are not as many counters as an offset has bits.
-pub const fn counter_offset(counter: CounterId) -> i32 {
-    (counter.0 as i32).wrapping_mul(8)
 }

@@ -6,9 +6,7 @@ use cranelift_codegen::ir::{
     AliasRegion, InstBuilder, MemFlags, Type, Value, condcodes::IntCC, types,
 };
 use varid_processor::{Steps, Variation};
-use varid_riscv::{
-    Alu, Condition, Divide, Extension, Instruction, Multiply, Operation, Register, Width,
-};
+use varid_riscv::{Alu, Condition, Divide, Extension, Instruction, Multiply, Operation, Width};
 
 use super::{
     accesses::Span,
@@ -19,6 +17,15 @@ use crate::{
     plan::Extra,
     state::State,
 };
+
+/// A place in the guest's memory that was checked.
+#[derive(Debug, Clone, Copy)]
+pub struct Accessed {
+    /// How far behind the region's beginning the lowest place is that was checked with it.
+    pub distance: Value,
+    /// How far behind that it is itself.
+    pub offset: i32,
+}
 
 /// Memory of the guest, which may be accessed at any address in it.
 fn guest() -> MemFlags {
@@ -34,7 +41,7 @@ impl FunctionEmitter<'_> {
         instruction: &Instruction,
         pc: u32,
         place: Place,
-        span: Option<Span>,
+        accessed: Option<Accessed>,
         extra: Option<&Extra>,
     ) {
         let Instruction {
@@ -65,20 +72,16 @@ impl FunctionEmitter<'_> {
                 let (left, right) = (self.get(rs1), self.get(rs2));
                 self.divide(divide, left, right, place)
             }
-            Operation::Load(width, extension) => {
-                if let Some(span) = span {
-                    self.check_load(rs1, span, width, place);
-                }
-                let address = self.address(rs1, number);
-                self.load(address, width, extension)
-            }
+            Operation::Load(width, extension) => match accessed {
+                Some(at) => self.load(at, width, extension),
+                None => return,
+            },
             Operation::Store(width) => {
-                if let Some(span) = span {
-                    self.check_store(rs1, span, width, place);
-                }
-                let address = self.address(rs1, number);
                 let value = self.get(rs2);
-                return self.store(address, width, value);
+                if let Some(at) = accessed {
+                    self.store(at, width, value);
+                }
+                return;
             }
             // The others are not planned, or do nothing.
             _ => return,
@@ -88,11 +91,6 @@ impl FunctionEmitter<'_> {
             self.extra(extra, instruction);
         }
         self.set(rd, value);
-    }
-
-    fn address(&mut self, base: Register, offset: u32) -> Value {
-        let (base, offset) = (self.get(base), self.constant(offset));
-        self.builder.ins().iadd(base, offset)
     }
 
     fn alu(&mut self, alu: Alu, left: Value, right: Value) -> Value {
@@ -154,25 +152,25 @@ impl FunctionEmitter<'_> {
         }
     }
 
-    fn load(&mut self, address: Value, width: Width, extension: Extension) -> Value {
-        let at = self.host_address(address);
+    fn load(&mut self, accessed: Accessed, width: Width, extension: Extension) -> Value {
+        let (at, offset) = self.host_address(accessed);
         let ins = self.builder.ins();
         match (width, extension) {
-            (Width::Byte, Extension::Zero) => ins.uload8(types::I32, guest(), at, 0),
-            (Width::Byte, Extension::Sign) => ins.sload8(types::I32, guest(), at, 0),
-            (Width::Half, Extension::Zero) => ins.uload16(types::I32, guest(), at, 0),
-            (Width::Half, Extension::Sign) => ins.sload16(types::I32, guest(), at, 0),
-            (Width::Word | Width::Double, _) => ins.load(types::I32, guest(), at, 0),
+            (Width::Byte, Extension::Zero) => ins.uload8(types::I32, guest(), at, offset),
+            (Width::Byte, Extension::Sign) => ins.sload8(types::I32, guest(), at, offset),
+            (Width::Half, Extension::Zero) => ins.uload16(types::I32, guest(), at, offset),
+            (Width::Half, Extension::Sign) => ins.sload16(types::I32, guest(), at, offset),
+            (Width::Word | Width::Double, _) => ins.load(types::I32, guest(), at, offset),
         }
     }
 
-    fn store(&mut self, address: Value, width: Width, value: Value) {
-        let at = self.host_address(address);
+    fn store(&mut self, accessed: Accessed, width: Width, value: Value) {
+        let (at, offset) = self.host_address(accessed);
         let ins = self.builder.ins();
         match width {
-            Width::Byte => ins.istore8(guest(), value, at, 0),
-            Width::Half => ins.istore16(guest(), value, at, 0),
-            Width::Word | Width::Double => ins.store(guest(), value, at, 0),
+            Width::Byte => ins.istore8(guest(), value, at, offset),
+            Width::Half => ins.istore16(guest(), value, at, offset),
+            Width::Word | Width::Double => ins.store(guest(), value, at, offset),
         };
     }
 
@@ -181,52 +179,57 @@ impl FunctionEmitter<'_> {
         self.builder.ins().load(kind, constant(), state, offset)
     }
 
-    fn check_load(&mut self, base: Register, span: Span, width: Width, place: Place) {
+    /// Leaves the accesses of a span, of which this instruction is the first, to the interpreter unless all are within the region, and
+    /// aligned if they have to be. Returns how far behind the region's beginning the lowest one is.
+    pub fn check_accesses(&mut self, first: &Instruction, span: Span, place: Place) -> Value {
         let memory = self.target.memory;
-        let limit = memory.limit(width, self.target.alignment);
-        let start = self.constant(memory.start);
-        let limit = self.builder.ins().iconst(types::I64, i64::from(limit));
-        self.check_accesses(base, span, width, (start, limit), place);
-    }
-
-    fn check_store(&mut self, base: Register, span: Span, width: Width, place: Place) {
-        let start = self.load_constant(types::I32, offset_of!(State, store_start) as i32);
-        let limit = State::store_limit(log2(width).unwrap_or_default().into());
-        let limit = self.load_constant(types::I64, limit);
-        self.check_accesses(base, span, width, (start, limit), place);
-    }
-
-    /// Leaves accesses to the interpreter unless all are within a range, given by its start and by the limit of `Range::limit`.
-    fn check_accesses(
-        &mut self,
-        base: Register,
-        span: Span,
-        width: Width,
-        (start, limit): (Value, Value),
-        place: Place,
-    ) {
-        let lowest = self.address(base, span.lowest.cast_unsigned());
-        let mut distance = self.builder.ins().isub(lowest, start);
-        let mut more = span.highest.abs_diff(span.lowest);
-        if self.target.alignment == Alignment::Natural
-            && let Some(bits) = log2(width).filter(|bits| *bits > 0)
-        {
-            distance = self.builder.ins().rotr_imm(distance, i64::from(bits));
-            more = more.wrapping_shr(bits.into());
-        }
-        // Wider, so that the sum does not wrap.
-        let mut distance = self.builder.ins().uextend(types::I64, distance);
-        if more > 0 {
-            distance = self.builder.ins().iadd_imm(distance, i64::from(more));
-        }
-        let within = IntCC::UnsignedLessThan;
-        let is_within = self.builder.ins().icmp(within, distance, limit);
+        let (width, is_store) = match first.operation {
+            Operation::Load(width, _) => (width, false),
+            Operation::Store(width) => (width, true),
+            _ => (Width::Word, false),
+        };
+        let base = self.get(first.rs1);
+        let offset = span.lowest.cast_unsigned().wrapping_sub(memory.start);
+        let offset = self.constant(offset);
+        let distance = self.builder.ins().iadd(base, offset);
+        let more = span.highest.abs_diff(span.lowest);
+        let below = IntCC::UnsignedLessThan;
+        let is_within = match is_store {
+            false => {
+                let limit = self.constant(memory.limit(width).saturating_sub(more));
+                self.builder.ins().icmp(below, distance, limit)
+            }
+            true => {
+                let start = offset_of!(State, store_start) as i32;
+                let start = self.load_constant(types::I32, start);
+                let limit = State::store_limit(log2(width).unwrap_or_default().into());
+                let limit = self.load_constant(types::I64, limit);
+                let distance = self.builder.ins().isub(distance, start);
+                // Wider, so that the sum does not wrap.
+                let mut distance = self.builder.ins().uextend(types::I64, distance);
+                if more > 0 {
+                    distance = self.builder.ins().iadd_imm(distance, i64::from(more));
+                }
+                self.builder.ins().icmp(below, distance, limit)
+            }
+        };
         self.check(is_within, place);
+        if self.target.alignment == Alignment::Natural && width != Width::Byte {
+            // The region begins at a whole word.
+            let mask = self.constant(width.bytes().wrapping_sub(1));
+            let odd = self.builder.ins().band(distance, mask);
+            let zero = self.constant(0);
+            let is_aligned = self.builder.ins().icmp(IntCC::Equal, odd, zero);
+            self.check(is_aligned, place);
+        }
+        distance
     }
 
-    fn host_address(&mut self, address: Value) -> Value {
-        let address = self.builder.ins().uextend(types::I64, address);
-        self.builder.ins().iadd(self.values.memory, address)
+    /// The host's address of an access that was checked, and the offset from there.
+    fn host_address(&mut self, accessed: Accessed) -> (Value, i32) {
+        let distance = self.builder.ins().uextend(types::I64, accessed.distance);
+        let at = self.builder.ins().iadd(self.values.memory, distance);
+        (at, accessed.offset)
     }
 
     /// Returns a value that is not 0 if a branch is taken.

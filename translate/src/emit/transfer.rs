@@ -7,8 +7,9 @@ use varid_machine::Call;
 use varid_riscv::Register;
 
 use super::{
-    function::{End, FunctionEmitter, constant, counter, counter_offset, own, signature, small},
-    registers::written,
+    caches::Target,
+    counters::{counter, counter_offset},
+    function::{End, FunctionEmitter, constant, own, signature, small},
 };
 use crate::{
     plan::{CounterId, Return},
@@ -52,21 +53,26 @@ impl FunctionEmitter<'_> {
             self.push(end, returns, cell);
         }
         let context = field(self, offset_of!(Passage, context));
-        match target {
-            None => self.count(end, row),
+        let straddles = match target {
+            None => {
+                self.count(end, row);
+                None
+            }
             Some(_) => {
                 let straddles = field(self, offset_of!(Passage, straddles));
                 self.count_by(end, straddles);
+                Some(straddles)
             }
-        }
+        };
         self.link(end);
-        let row = self.row_of(context);
+        let callee = self.row_of(context);
         if call.is_some() {
             let calls = small(offset_of!(ContextRow, calls));
             let one = self.builder.ins().iconst(types::I64, 1);
-            self.add_at(row, calls, own(), one);
+            self.add_at(callee, calls, own(), one);
         }
-        self.continue_in(end, row, entry);
+        self.settle_caches(end, row, straddles, Target::Entry { context, entry });
+        self.continue_in(end, callee, entry);
     }
 
     /// Where the counters would begin if the passages began with the row of a target.
@@ -87,16 +93,6 @@ impl FunctionEmitter<'_> {
         let known = self.builder.ins().load(types::I32, counter(), first, known);
         let is_first = self.builder.ins().icmp(IntCC::Equal, known, target);
         self.builder.ins().select(is_first, first, second)
-    }
-
-    /// Counts an execution of a block whose way is 1 if the target lies in two words, else 0.
-    fn count_by(&mut self, end: &End<'_>, straddles: Value) {
-        let wide = self.builder.ins().uextend(types::I64, straddles);
-        let offset = self.builder.ins().ishl_imm(wide, 3);
-        let at = self.builder.ins().iadd(self.values.counters, offset);
-        let one = self.builder.ins().iconst(types::I64, 1);
-        self.add_at(at, counter_offset(end.version.counter), counter(), one);
-        self.count_left(end);
     }
 
     /// Notes a call.
@@ -158,6 +154,7 @@ impl FunctionEmitter<'_> {
         self.store_state(top, offset_of!(State, calls_top));
         self.count_by(end, straddles);
         self.link(end);
+        self.settle_caches(end, 0, Some(straddles), Target::Entry { context, entry });
         let row = self.row_of(context);
         self.continue_in(end, row, entry);
     }
@@ -172,8 +169,9 @@ impl FunctionEmitter<'_> {
 
     /// Continues in the code of a context.
     fn continue_in(&mut self, end: &End<'_>, row: Value, entry: Value) {
-        let link = end.jump.map(written).unwrap_or_default();
-        self.write_registers(end.place.changed.with(link));
+        self.leave_loop(end.place.version, None);
+        self.note_from(end.place.version);
+        self.write_registers(self.written_behind(end));
         let code = small(offset_of!(ContextRow, code));
         let code = self.builder.ins().load(types::I64, own(), row, code);
         let callee = self.builder.import_signature(signature());

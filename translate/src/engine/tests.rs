@@ -10,7 +10,7 @@ use std::{
 };
 
 use varid_machine::{Limits, Machine, Observer, Streams};
-use varid_processor::{Processor, Setting};
+use varid_processor::{Events, Processor, Setting};
 use varid_riscv::Image;
 
 use super::*;
@@ -45,8 +45,9 @@ struct Executed {
     output: Vec<u8>,
     instructions: u64,
     cycles: u64,
-    /// Executions, taken branches and cycles.
-    counts: BTreeMap<InContext, [u64; 3]>,
+    /// Executions, taken branches, cycles, misses of instructions and data, and wrong predictions.
+    counts: BTreeMap<InContext, [u64; 6]>,
+    events: Events,
     /// By the path.
     calls: BTreeMap<Vec<(u32, u32)>, u64>,
 }
@@ -103,22 +104,30 @@ fn execute(image: &Image, processor: &Processor, limit: u64, by: By) -> Executed
         path.reverse();
         path
     };
-    let mut by_pc: BTreeMap<InContext, [u64; 3]> = BTreeMap::new();
+    let mut by_pc: BTreeMap<InContext, [u64; 6]> = BTreeMap::new();
     for (id, cell) in counts.numbered_cells() {
         let block = counts.block(cell.block).unwrap();
         let costs = timing.costs(id);
         let last = block.instructions.len() - 1;
         for index in 0..block.instructions.len() {
             let key = (path(cell.context), block.address(index));
-            let cycles = costs.get(index).map_or(0, |cost| cost.cycles.0);
+            let cost = costs.get(index).copied().unwrap_or_default();
             let taken = if index == last { cell.taken } else { 0 };
             let known = by_pc.entry(key).or_default();
-            for (known, new) in known.iter_mut().zip([cell.executions, taken, cycles]) {
+            let new = [
+                cell.executions,
+                taken,
+                cost.cycles.0,
+                cost.icache_misses,
+                cost.dcache_misses,
+                cost.mispredicted,
+            ];
+            for (known, new) in known.iter_mut().zip(new) {
                 *known += new;
             }
         }
     }
-    by_pc.retain(|_, counts| *counts != [0; 3]);
+    by_pc.retain(|_, counts| *counts != [0; 6]);
     let contexts = (0..).map(ContextId).zip(counts.contexts.all());
     let output = output.0.borrow().clone();
     Executed {
@@ -126,6 +135,7 @@ fn execute(image: &Image, processor: &Processor, limit: u64, by: By) -> Executed
         output,
         instructions: counts.instructions,
         cycles: timing.cycles().0,
+        events: timing.events(),
         counts: by_pc,
         calls: contexts
             .map(|(id, context)| (path(id), context.calls))
@@ -158,6 +168,7 @@ fn assert_equal(name: &str, interpreted: &Executed, translated: &Executed) {
             it.stop.clone(),
             it.instructions,
             it.cycles,
+            it.events,
             it.output.clone(),
         )
     };
@@ -198,6 +209,33 @@ fn recorded_programs_count_the_same_where_operands_decide() {
     compare("cv32e40p", &[]);
     compare("picorv32", &["barrel_shifter=false"]);
     compare("ibex", &["rv32m=slow"]);
+}
+
+#[test]
+fn recorded_programs_count_the_same_with_caches() {
+    compare("vexriscv", &[]);
+    compare(
+        "vexriscv",
+        &[
+            "dcache.size=1K",
+            "dcache.ways=2",
+            "icache.size=1K",
+            "icache.ways=2",
+        ],
+    );
+}
+
+#[test]
+fn recorded_programs_count_the_same_with_caches_that_write_back() {
+    compare(
+        "vexriscv",
+        &[
+            "dcache.size=512",
+            "dcache.writes=back",
+            "icache.size=512",
+            "dcache.write_back=9",
+        ],
+    );
 }
 
 #[test]

@@ -152,6 +152,7 @@ fn random_programs_count_the_same() {
         ("ibex", vec![]),
         ("cv32e40p", vec![]),
         ("picorv32", vec!["barrel_shifter=false"]),
+        ("vexriscv", vec!["dcache.size=128", "icache.size=128"]),
     ] {
         let settings: Vec<Setting> = settings
             .iter()
