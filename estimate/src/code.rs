@@ -6,8 +6,6 @@ use varid_model::CodeUnits;
 use varid_symbolizer::class::{ClassFile, CodeAttribute, Instruction, java_mnemonic};
 use varid_symbolizer::dex::Dialect;
 
-use crate::target::ResultKind;
-
 /// The access flag of synchronized methods.
 const SYNCHRONIZED: u16 = 0x20;
 const STATIC: u16 = 0x08;
@@ -115,15 +113,6 @@ impl Opcode {
         match self {
             Self::Java(opcode) => matches!(opcode, 0xb6..=0xba),
             Self::Dex(opcode) => matches!(opcode, 0x6e..=0x72 | 0x74..=0x78 | 0xfa..=0xfd),
-        }
-    }
-
-    /// Returns how it returns, if it does and returns are told apart: those of Java's bytecode are.
-    #[must_use]
-    pub fn result(self) -> Option<ResultKind> {
-        match self {
-            Self::Java(opcode) => ResultKind::of_opcode(opcode),
-            Self::Dex(_) => None,
         }
     }
 }

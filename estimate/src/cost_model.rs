@@ -1,7 +1,7 @@
 //! What each instruction of a method costs on a target, and where it accesses the method cache.
 
 use crate::{
-    code::{CodeInstruction, MethodCode, Operand},
+    code::{CodeInstruction, MethodCode, Opcode, Operand},
     method_cache::Words,
     price::Price,
     target::{IncrementCode, ResultKind, RuntimeMethod, Synchronized, Target},
@@ -170,7 +170,12 @@ impl<'t> CostModel<'t> {
                 transfer: Transfer::Runtime(vec![key.clone()]),
             };
         }
-        let transfer = match instruction.opcode.result() {
+        let result = match instruction.opcode {
+            Opcode::Java(opcode) => ResultKind::of_opcode(opcode),
+            // No target of dex code has a method cache, which tells returns apart.
+            Opcode::Dex(_) => None,
+        };
+        let transfer = match result {
             Some(result) => Transfer::Return(result),
             None if instruction.opcode.is_invoke() => Transfer::Invoke,
             None => Transfer::None,
@@ -244,7 +249,6 @@ fn keys(instruction: &CodeInstruction) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code::Opcode;
     use varid_model::CodeUnits;
 
     fn code(instructions: &[(u8, Operand)], length: u32, is_synchronized: bool) -> MethodCode {

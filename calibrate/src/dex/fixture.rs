@@ -1,7 +1,7 @@
 //! What do the calls, fields and clocks of units need, and the requests of the host?
 
 use super::encode::{self, Register};
-use super::instruction::Instruction;
+use super::instruction::{Instruction, Member};
 use crate::clock::Clock;
 use varid_instrument::assemble::access;
 use varid_instrument_dex::NotRewritten;
@@ -70,9 +70,14 @@ impl FieldKind {
         format!("{prefix}{self:?}")
     }
 
-    /// Returns the reference to the fixture's field.
-    pub(super) fn reference(self, holder: Holder, dex: &mut DexBuilder) -> Reference {
-        dex.field(FIXTURE, &self.name(holder), self.descriptor())
+    /// Returns an access to the fixture's field, by its code units.
+    pub(super) fn access(self, holder: Holder, units: Vec<u16>) -> Instruction {
+        let field = Member {
+            class: FIXTURE,
+            name: self.name(holder),
+            descriptor: self.descriptor(),
+        };
+        Instruction::field(units, field)
     }
 }
 
@@ -180,13 +185,18 @@ impl Callee {
         matches!(self, Self::Static(_) | Self::Sum)
     }
 
-    /// Returns the reference to the method.
-    pub(super) fn reference(self, dex: &mut DexBuilder) -> Result<Reference, NotRewritten> {
-        dex.method(self.class(), &self.name(), self.descriptor())
+    /// Returns a call of the method, by its code units.
+    pub(super) fn call(self, units: Vec<u16>) -> Instruction {
+        let method = Member {
+            class: self.class(),
+            name: self.name(),
+            descriptor: self.descriptor(),
+        };
+        Instruction::call(units, method, self.body())
     }
 
     /// Returns the instructions of the method. Its last registers are those of its arguments.
-    pub(super) fn body(self) -> Vec<Instruction> {
+    fn body(self) -> Vec<Instruction> {
         let this = [Register(2)];
         let nothing = Returned::Nothing.body();
         let with_call = |call| [vec![call], nothing.clone()].concat();
@@ -202,21 +212,14 @@ impl Callee {
                     Instruction::plain(encode::one(0x0f, result)),
                 ]
             }
-            Self::Constructor => with_call(Instruction::call(
-                encode::arguments(0x70, &this),
-                Self::BaseConstructor,
-            )),
-            Self::BaseConstructor => with_call(Instruction::call(
-                encode::arguments(0x70, &this),
-                Self::ObjectConstructor,
-            )),
-            Self::Super => with_call(Instruction::call(
-                encode::arguments(0x6f, &this),
-                Self::Base,
-            )),
-            Self::SuperRange => {
-                with_call(Instruction::call(encode::range(0x75, &this), Self::Base))
+            Self::Constructor => {
+                with_call(Self::BaseConstructor.call(encode::arguments(0x70, &this)))
             }
+            Self::BaseConstructor => {
+                with_call(Self::ObjectConstructor.call(encode::arguments(0x70, &this)))
+            }
+            Self::Super => with_call(Self::Base.call(encode::arguments(0x6f, &this))),
+            Self::SuperRange => with_call(Self::Base.call(encode::range(0x75, &this))),
             Self::Base | Self::ObjectConstructor => nothing,
         }
     }

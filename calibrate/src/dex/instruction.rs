@@ -1,7 +1,5 @@
 //! Which instructions do units have, how are they written, and which keys do they count for?
 
-use super::encode::{self, Register};
-use super::fixture::{Callee, FieldKind, Holder};
 use crate::tally::{CostKey, Tally};
 use varid_instrument_dex::NotRewritten;
 use varid_instrument_dex::assemble::{Code, DexBuilder};
@@ -32,6 +30,15 @@ pub(super) struct Instruction {
     refers: Refers,
 }
 
+/// A field or a method.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Member {
+    /// The descriptor of its class.
+    pub(super) class: &'static str,
+    pub(super) name: String,
+    pub(super) descriptor: &'static str,
+}
+
 /// What an instruction refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Refers {
@@ -42,10 +49,10 @@ enum Refers {
     Text,
     /// A type, by its descriptor.
     Class(&'static str),
-    /// A field of the fixture.
-    Field(FieldKind, Holder),
-    /// A method of the fixture.
-    Call(Callee),
+    /// A field.
+    Field(Member),
+    /// A method, and what it executes.
+    Call(Member, Vec<Instruction>),
     /// A table: what it has before the targets, and their number.
     Table(Vec<u16>, usize),
 }
@@ -76,20 +83,13 @@ impl Instruction {
     }
 
     /// With a field.
-    pub(super) const fn field(units: Vec<u16>, kind: FieldKind, holder: Holder) -> Self {
-        Self::new(units, Refers::Field(kind, holder))
+    pub(super) const fn field(units: Vec<u16>, field: Member) -> Self {
+        Self::new(units, Refers::Field(field))
     }
 
-    /// With a method.
-    pub(super) const fn call(units: Vec<u16>, callee: Callee) -> Self {
-        Self::new(units, Refers::Call(callee))
-    }
-
-    /// The call of the fixture's constructor for a new object.
-    pub(super) fn call_constructor(object: Register) -> Self {
-        /// invoke-direct.
-        const OPCODE: u8 = 0x70;
-        Self::call(encode::arguments(OPCODE, &[object]), Callee::Constructor)
+    /// With a method, and what it executes.
+    pub(super) const fn call(units: Vec<u16>, method: Member, body: Vec<Self>) -> Self {
+        Self::new(units, Refers::Call(method, body))
     }
 
     /// With a table whose targets are the next instruction.
@@ -115,8 +115,8 @@ impl Instruction {
     /// Counts what executing the instruction executes: of a call also the method.
     pub(super) fn count(&self, times: u32, to: &mut Tally) {
         to.add(self.key(), times);
-        if let Refers::Call(callee) = self.refers {
-            for instruction in callee.body() {
+        if let Refers::Call(_, body) = &self.refers {
+            for instruction in body {
                 instruction.count(times, to);
             }
         }
@@ -138,8 +138,8 @@ impl Instruction {
             }
             Refers::Text => dex.string("calibrate"),
             Refers::Class(descriptor) => dex.type_of(descriptor),
-            Refers::Field(kind, holder) => kind.reference(*holder, dex),
-            Refers::Call(callee) => callee.reference(dex)?,
+            Refers::Field(field) => dex.field(field.class, &field.name, field.descriptor),
+            Refers::Call(method, _) => dex.method(method.class, &method.name, method.descriptor)?,
         };
         code.indexed(&self.units, reference);
         Ok(())

@@ -45,15 +45,11 @@ fn common_phrases() -> Vec<Vec<Instruction>> {
         |opcode, result: Register, operand: Register| plain(encode::two(opcode, result, operand));
     let byte = |opcode, value| plain(encode::two_and_byte(opcode, INT_RESULT, INT, value));
     let array = ARRAYS.first().map_or(ARRAY, |(array, _)| *array);
-    let own = |opcode, register, kind| {
-        Instruction::field(
-            encode::two_and(opcode, register, OBJECT, 0),
-            kind,
-            Holder::Object,
-        )
+    let own = |opcode, register, kind: FieldKind| {
+        kind.access(Holder::Object, encode::two_and(opcode, register, OBJECT, 0))
     };
-    let of_class = |opcode, register, kind| {
-        Instruction::field(encode::one_and(opcode, register, 0), kind, Holder::Class)
+    let of_class = |opcode, register, kind: FieldKind| {
+        kind.access(Holder::Class, encode::one_and(opcode, register, 0))
     };
     let reset = || two(0x01, INT_RESULT, INT);
     let (taken, not) = (Outcome::Taken, Outcome::Not);

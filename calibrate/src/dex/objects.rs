@@ -33,12 +33,12 @@ pub(super) fn accesses() -> Vec<Unit> {
         }
         for (first, register) in [(0x52, load), (0x59, store)] {
             let access = encode::two_and(opcode(first), register, OBJECT, 0);
-            let access = Instruction::field(access, kind, Holder::Object);
+            let access = kind.access(Holder::Object, access);
             units.push(Unit::of(access).in_a_loop());
         }
         for (first, register) in [(0x60, load), (0x67, store)] {
             let access = encode::one_and(opcode(first), register, 0);
-            let access = Instruction::field(access, kind, Holder::Class);
+            let access = kind.access(Holder::Class, access);
             units.push(Unit::of(access).in_a_loop());
         }
     }
@@ -80,7 +80,7 @@ impl Call {
             Callee::Sum => &[INT, SMALL],
             _ => &[OBJECT],
         };
-        Instruction::call(encode::arguments(self.opcode, registers), self.callee)
+        self.callee.call(encode::arguments(self.opcode, registers))
     }
 
     /// Returns the instruction with a range of registers.
@@ -93,7 +93,7 @@ impl Call {
             _ => &[FAR_OBJECT],
         };
         let opcode = self.opcode.saturating_add(RANGE);
-        Instruction::call(encode::range(opcode, registers), self.callee)
+        self.callee.call(encode::range(opcode, registers))
     }
 
     /// Returns the instruction that takes the result. None: there is none.
@@ -148,8 +148,8 @@ pub(super) fn calls() -> Vec<Unit> {
         units.push(Unit::new(name, [range]).in_a_loop());
     }
     let new = || Instruction::class(encode::one_and(0x22, REFERENCE, 0), FIXTURE);
-    let constructor = |units| Instruction::call(units, Callee::Constructor);
-    let super_call = |callee| Instruction::call(encode::arguments(0x6e, &[OBJECT]), callee);
+    let constructor = |units| Callee::Constructor.call(units);
+    let super_call = |callee: Callee| callee.call(encode::arguments(0x6e, &[OBJECT]));
     for (name, body) in [
         (
             "invoke-direct",

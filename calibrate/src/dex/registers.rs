@@ -1,7 +1,7 @@
 //! Which registers does a timed method have?
 
 use super::encode::{self, Register};
-use super::fixture::FIXTURE;
+use super::fixture::{Callee, FIXTURE};
 use super::instruction::Instruction;
 
 /// The object.
@@ -68,7 +68,7 @@ pub(super) fn initialization() -> Vec<Instruction> {
     let mut all = vec![
         Instruction::plain(encode::one_and(0x02, ITERATIONS, ARGUMENT.0.into())),
         Instruction::class(encode::one_and(0x22, OBJECT, 0), FIXTURE),
-        Instruction::call_constructor(OBJECT),
+        Callee::Constructor.call(encode::arguments(0x70, &[OBJECT])),
         // move-object, and move-object/from16.
         Instruction::plain(encode::two(0x07, REFERENCE, OBJECT)),
         Instruction::plain(encode::one_and(0x08, FAR_OBJECT, OBJECT.0.into())),
