@@ -17,6 +17,9 @@ pub enum Error {
         /// Why.
         reason: NotRewritten,
     },
+    /// The dex file was not assembled.
+    #[error("the dex file with the units: {0}")]
+    Dex(#[from] varid_instrument_dex::NotRewritten),
     /// An instruction of a unit has no opcode.
     #[error("'{0}' is not an instruction of the JVM")]
     Mnemonic(&'static str),
@@ -30,7 +33,7 @@ pub enum Error {
     },
     /// A command has no program, or lacks a placeholder.
     #[error(
-        "'{command}' has no {missing}: a command looks like 'java -Xint -cp {{classpath}} {{class}}'"
+        "'{command}' has no {missing}: a command looks like 'java -Xint -cp {{classpath}} {{class}}', of a VM of dex files like 'artvm --dex {{dex}} --name calibrate --lib {{library}} {{class}} serve'"
     )]
     Command {
         /// The command.

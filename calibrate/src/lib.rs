@@ -10,7 +10,8 @@
 //! | which clocks are there | `clock` |
 //! | which instructions does a piece of code execute | `tally` |
 //! | what is executed on a VM, in any format | `program` |
-//! | units of Java's bytecode | `jvm`, a folder |
+//! | which units are measured, how often is one repeated | `selection`, `repetition` |
+//! | units of Java's bytecode, of dex code | `jvm`, `dex`: folders |
 //! | how is a VM started, and asked | `vm_command`, `vm_process` |
 //! | when is what measured | `measure` |
 //! | what does one repetition take | `slopes`, `quantile` |
@@ -32,6 +33,7 @@
 #![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
 
 mod clock;
+mod dex;
 mod distribution;
 mod equations;
 mod error;
@@ -40,6 +42,8 @@ mod least_squares;
 mod measure;
 mod program;
 mod quantile;
+mod repetition;
+mod selection;
 mod slopes;
 mod solve;
 mod summary;
@@ -49,14 +53,16 @@ mod vm_command;
 mod vm_process;
 
 pub use clock::Clock;
+pub use dex::dex_program;
 pub use distribution::{Agreement, Quartiles, clusters};
 pub use error::{Error, Result};
-pub use jvm::{Selection, java_program};
+pub use jvm::java_program;
 pub use measure::{Setup, measure, write_program};
 pub use program::{MethodNumber, Program, ProgramFile, Run, Shape, Timer, UnitKind, Unseparated};
+pub use selection::Selection;
 pub use slopes::{Launch, Round, slope};
 pub use solve::{CONFIDENCE, Cost, Costs, Origin, Solved, solve};
 pub use summary::Summary;
 pub use table::{Provenance, write_table};
 pub use tally::{CostKey, Tally};
-pub use vm_command::VmCommand;
+pub use vm_command::{ArtInterpreter, CodeFormat, VmCommand};

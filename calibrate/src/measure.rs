@@ -28,8 +28,8 @@ pub struct Setup<'a> {
     pub vm: &'a VmCommand,
     /// The folder with the program's files.
     pub class_path: &'a Path,
-    /// The library with the processor's counter, if that clock is used.
-    pub counter: Option<&'a Path>,
+    /// The library with the processor's counter and the requests of a program of dex code. None: neither is used.
+    pub library: Option<&'a Path>,
     /// How many VMs are started, one after the other.
     pub launches: usize,
     /// How long all that may take. Each VM measures at least a few rounds.
@@ -71,8 +71,9 @@ pub fn measure(
         #[allow(clippy::cast_precision_loss, reason = "a few VMs")]
         let done = number.saturating_add(1) as f64 / setup.launches as f64;
         let deadline = setup.time.mul_f64(done);
-        let mut command = setup.vm.with(setup.class_path, &program.main_class);
-        command.args(setup.counter);
+        let command = setup
+            .vm
+            .with(setup.class_path, &program.main_class, setup.library);
         let mut vm = VmProcess::start(command)?;
         if number == 0 {
             lengthen(&mut timers, setup, &mut vm)?;

@@ -2,6 +2,7 @@
 
 use crate::distribution::Agreement;
 use crate::solve::{Cost, Costs, Origin};
+use crate::vm_command::CodeFormat;
 use std::fmt::{self, Write};
 
 /// What a table says about where its costs come from.
@@ -9,6 +10,8 @@ use std::fmt::{self, Write};
 pub struct Provenance {
     /// The target's name.
     pub target: String,
+    /// The format of the VM's code.
+    pub format: CodeFormat,
     /// The command of the VM.
     pub vm: String,
     /// The machine's processor.
@@ -29,6 +32,7 @@ pub fn write_table(costs: &Costs, provenance: &Provenance) -> String {
 fn write_all(costs: &Costs, provenance: &Provenance, to: &mut String) -> fmt::Result {
     let Provenance {
         target,
+        format,
         vm,
         machine,
         agreement,
@@ -40,6 +44,9 @@ fn write_all(costs: &Costs, provenance: &Provenance, to: &mut String) -> fmt::Re
     writeln!(to, "target = {}", text(target))?;
     writeln!(to, "about = {}", text(&format!("{vm} on {machine}")))?;
     writeln!(to, "unit = \"ns\"")?;
+    if *format == CodeFormat::Dex {
+        writeln!(to, "bytecode = \"dex\"")?;
+    }
     writeln!(to, "vm = {}", text(vm))?;
     writeln!(to, "machine = {}", text(machine))?;
     writeln!(to, "clock = \"{}\"", costs.clock)?;
@@ -60,7 +67,7 @@ fn write_all(costs: &Costs, provenance: &Provenance, to: &mut String) -> fmt::Re
     writeln!(to, "contained = \"in the cost of the invokes\"")?;
     writeln!(to, "\n[cost]\nsource = \"measured\"")?;
     for cost in &costs.costs {
-        writeln!(to, "{} = {}", cost.key, entry(cost))?;
+        writeln!(to, "{} = {}", key(cost.key.as_str()), entry(cost))?;
     }
     Ok(())
 }
@@ -81,6 +88,15 @@ fn entry(cost: &Cost) -> String {
     };
     // TOML knows infinity as inf, as Rust writes it.
     format!("{{ value = {value:.4}, low = {low:.4}, high = {high:.4}, n = {measured}{source} }}")
+}
+
+/// Returns a key of TOML, quoted if it is not a bare one.
+fn key(text_of_key: &str) -> String {
+    let is_bare = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+    match text_of_key.chars().all(is_bare) {
+        true => text_of_key.to_owned(),
+        false => text(text_of_key),
+    }
 }
 
 /// Returns a basic string of TOML.
@@ -118,6 +134,7 @@ mod tests {
             clock: Clock::Nano,
             costs: vec![
                 cost("iadd", 0.75, Origin::Measured),
+                cost("add-int/lit8", 0.5, Origin::Measured),
                 cost("monitorexit", 7.5, Origin::Shared),
                 cost("return", 0.0, Origin::Contained("the invokes")),
             ],
@@ -126,6 +143,7 @@ mod tests {
         };
         let provenance = Provenance {
             target: "a \"name\"".to_owned(),
+            format: CodeFormat::Dex,
             vm: "C:\\java".to_owned(),
             machine: "m\n".to_owned(),
             agreement: Some(Agreement {
@@ -140,11 +158,13 @@ mod tests {
         let top = |key: &str| table.get_ref()[key].get_ref();
         assert_eq!(top("target").as_str(), Some("a \"name\""));
         assert_eq!(top("about").as_str(), Some("C:\\java on m "));
+        assert_eq!(top("bytecode").as_str(), Some("dex"));
         let number = |value: &DeValue<'_>| value.as_float().unwrap().as_str().parse::<f64>();
         assert_eq!(number(top("slope")), Ok(1.01));
         let cost = |key: &str, field: &str| top("cost")[key].get_ref()[field].get_ref().clone();
         assert_eq!(number(&cost("iadd", "value")), Ok(0.75));
         assert_eq!(number(&cost("iadd", "high")), Ok(1.5));
+        assert_eq!(number(&cost("add-int/lit8", "value")), Ok(0.5));
         assert_eq!(cost("iadd", "n").as_integer().unwrap().as_str(), "12");
         assert_eq!(cost("return", "source").as_str(), Some("contained"));
     }

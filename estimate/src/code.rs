@@ -1,7 +1,10 @@
 //! The code of a method, as pricing needs it.
 
+mod dex;
+
 use varid_model::CodeUnits;
 use varid_symbolizer::class::{ClassFile, CodeAttribute, Instruction, java_mnemonic};
+use varid_symbolizer::dex::Dialect;
 
 /// The access flag of synchronized methods.
 const SYNCHRONIZED: u16 = 0x20;
@@ -23,7 +26,7 @@ pub struct MethodName {
 pub struct MethodCode {
     /// Its instructions, in order.
     pub instructions: Vec<CodeInstruction>,
-    /// The length of its code in bytes.
+    /// The length of its code in bytes, of Java's bytecode.
     pub length: u32,
     /// Whether it is synchronized on an instance. Those on classes have no instructions that would do the same.
     pub is_synchronized: bool,
@@ -34,8 +37,8 @@ pub struct MethodCode {
 pub struct CodeInstruction {
     /// Its place in the method.
     pub place: CodeUnits,
-    /// Its opcode, without `wide`.
-    pub opcode: u8,
+    /// Its opcode.
+    pub opcode: Opcode,
     /// What of its operands decides its cost.
     pub operand: Operand,
     /// Whether it starts a basic block.
@@ -46,6 +49,72 @@ pub struct CodeInstruction {
     pub target: Option<usize>,
     /// How many ways lead to it: from the instruction before it, by branches and as a handler.
     pub ways: u32,
+}
+
+/// A kind of bytecode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Bytecode {
+    /// Java's, of class files.
+    #[default]
+    Java,
+    /// That of dex files.
+    Dex,
+}
+
+impl std::fmt::Display for Bytecode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Java => "Java's bytecode",
+            Self::Dex => "dex code",
+        })
+    }
+}
+
+/// An opcode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opcode {
+    /// Of Java's bytecode, without `wide`.
+    Java(u8),
+    /// Of dex code.
+    Dex(u8),
+}
+
+impl Opcode {
+    /// Returns the kind of bytecode that has it.
+    #[must_use]
+    pub const fn bytecode(self) -> Bytecode {
+        match self {
+            Self::Java(_) => Bytecode::Java,
+            Self::Dex(_) => Bytecode::Dex,
+        }
+    }
+
+    /// Returns its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Java(opcode) => java_mnemonic(opcode).unwrap_or("?"),
+            Self::Dex(opcode) => Dialect::Art.opcode(opcode).name,
+        }
+    }
+
+    /// Returns true if it is a branch that may not be taken.
+    #[must_use]
+    pub const fn is_condition(self) -> bool {
+        match self {
+            Self::Java(opcode) => matches!(opcode, 0x99..=0xa6 | 0xc6 | 0xc7),
+            Self::Dex(opcode) => matches!(opcode, 0x32..=0x3d),
+        }
+    }
+
+    /// Returns true if it calls a method that it names.
+    #[must_use]
+    pub const fn is_invoke(self) -> bool {
+        match self {
+            Self::Java(opcode) => matches!(opcode, 0xb6..=0xba),
+            Self::Dex(opcode) => matches!(opcode, 0x6e..=0x72 | 0x74..=0x78 | 0xfa..=0xfd),
+        }
+    }
 }
 
 /// What of an instruction's operands decides its cost.
@@ -70,26 +139,6 @@ pub enum Operand {
     },
 }
 
-impl CodeInstruction {
-    /// Returns its name, without `wide`.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        java_mnemonic(self.opcode).unwrap_or("?")
-    }
-
-    /// Returns true if it is a branch that may not be taken.
-    #[must_use]
-    pub const fn is_condition(&self) -> bool {
-        matches!(self.opcode, 0x99..=0xa6 | 0xc6 | 0xc7)
-    }
-
-    /// Returns true if it calls a method that it names.
-    #[must_use]
-    pub const fn is_invoke(&self) -> bool {
-        matches!(self.opcode, 0xb6..=0xba)
-    }
-}
-
 impl MethodCode {
     /// Reads a method of a class file. None: it has no code.
     ///
@@ -109,6 +158,13 @@ impl MethodCode {
             length: u32::try_from(code.bytecode.len()).unwrap_or(u32::MAX),
             is_synchronized,
         }))
+    }
+
+    /// Returns the kind of its bytecode. None: it has no instructions.
+    #[must_use]
+    pub fn bytecode(&self) -> Option<Bytecode> {
+        let first = self.instructions.first()?;
+        Some(first.opcode.bytecode())
     }
 
     /// Returns the index of the instruction at a place. None: there is none.
@@ -136,8 +192,8 @@ fn instructions(class: &ClassFile<'_>, code: &CodeAttribute<'_>) -> Vec<CodeInst
     let (mut falls, mut leads) = (true, true);
     for one in &decoded {
         let targets = one.targets();
-        let opcode = one.opcode();
-        let falls_through = !matches!(opcode, 0xa7..=0xb1 | 0xbf | 0xc8 | 0xc9);
+        let opcode = Opcode::Java(one.opcode());
+        let falls_through = !matches!(one.opcode(), 0xa7..=0xb1 | 0xbf | 0xc8 | 0xc9);
         let mut instruction = CodeInstruction {
             place: CodeUnits::new(one.bci),
             opcode,
@@ -147,7 +203,7 @@ fn instructions(class: &ClassFile<'_>, code: &CodeAttribute<'_>) -> Vec<CodeInst
             target: None,
             ways: u32::from(falls),
         };
-        if instruction.is_condition() {
+        if opcode.is_condition() {
             instruction.target = targets.first().and_then(|target| index(*target));
         }
         falls = falls_through;
@@ -155,18 +211,19 @@ fn instructions(class: &ClassFile<'_>, code: &CodeAttribute<'_>) -> Vec<CodeInst
         list.push(instruction);
     }
     let handlers = code.handlers.iter().map(|handler| i64::from(*handler));
-    for target in decoded
-        .iter()
-        .flat_map(Instruction::targets)
-        .chain(handlers)
-    {
-        let reached = index(target).and_then(|index| list.get_mut(index));
-        if let Some(reached) = reached {
-            reached.leads = true;
-            reached.ways = reached.ways.saturating_add(1);
-        }
+    let targets = decoded.iter().flat_map(Instruction::targets);
+    for reached in targets.chain(handlers).filter_map(index) {
+        reach(&mut list, reached);
     }
     list
+}
+
+/// Notes that a branch or an exception leads to an instruction.
+fn reach(list: &mut [CodeInstruction], index: usize) {
+    if let Some(reached) = list.get_mut(index) {
+        reached.leads = true;
+        reached.ways = reached.ways.saturating_add(1);
+    }
 }
 
 fn operand(instruction: &Instruction<'_, '_>) -> Operand {

@@ -1,7 +1,7 @@
 //! What each instruction of a method costs on a target, and where it accesses the method cache.
 
 use crate::{
-    code::{CodeInstruction, MethodCode, Operand},
+    code::{CodeInstruction, MethodCode, Opcode, Operand},
     method_cache::Words,
     price::Price,
     target::{IncrementCode, ResultKind, RuntimeMethod, Synchronized, Target},
@@ -170,9 +170,14 @@ impl<'t> CostModel<'t> {
                 transfer: Transfer::Runtime(vec![key.clone()]),
             };
         }
-        let transfer = match ResultKind::of_opcode(instruction.opcode) {
+        let result = match instruction.opcode {
+            Opcode::Java(opcode) => ResultKind::of_opcode(opcode),
+            // No target of dex code has a method cache, which tells returns apart.
+            Opcode::Dex(_) => None,
+        };
+        let transfer = match result {
             Some(result) => Transfer::Return(result),
-            None if instruction.is_invoke() => Transfer::Invoke,
+            None if instruction.opcode.is_invoke() => Transfer::Invoke,
             None => Transfer::None,
         };
         let cost = match (self.branch(instruction), price) {
@@ -186,10 +191,10 @@ impl<'t> CostModel<'t> {
     /// Returns the cost of a branch that has one for an outcome. That of the branch stands for an outcome that has none; without it the
     /// cost is unknown.
     fn branch(&self, instruction: &CodeInstruction) -> Option<Cost> {
-        if !instruction.is_condition() {
+        if !instruction.opcode.is_condition() {
             return None;
         }
-        let name = instruction.name();
+        let name = instruction.opcode.name();
         let cost = |form| self.target.costs.get(&format!("{name}{form}")).copied();
         let (taken, not) = (cost("_taken"), cost("_not"));
         taken.or(not)?;
@@ -232,7 +237,7 @@ impl<'t> CostModel<'t> {
 
 /// Returns the keys of an instruction, the most specific first.
 fn keys(instruction: &CodeInstruction) -> Vec<String> {
-    let name = instruction.name();
+    let name = instruction.opcode.name();
     match instruction.operand {
         Operand::Wide | Operand::Increment { wide: true, .. } => vec![format!("{name}_wide")],
         Operand::Field(b'L' | b'[') => vec![format!("{name}_ref"), name.to_owned()],
@@ -251,7 +256,7 @@ mod tests {
         let instructions = instructions.iter().zip(places);
         let instructions = instructions.map(|((opcode, operand), place)| CodeInstruction {
             place: CodeUnits::new(place),
-            opcode: *opcode,
+            opcode: Opcode::Java(*opcode),
             operand: operand.clone(),
             leads: false,
             falls_through: true,

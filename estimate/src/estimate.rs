@@ -358,13 +358,13 @@ fn notes(program: &Program, target: &Target, priced: &[Option<PricedMethod>]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code::{CodeInstruction, Operand};
+    use crate::code::{CodeInstruction, Opcode, Operand};
 
     /// A condition at 0 that leads to 2, with so many ways to the instruction behind it and to its target.
     fn cost(ways: [u32; 2], executions: [u64; 3]) -> Price {
         let instruction = |place: u32, ways, target| CodeInstruction {
             place: CodeUnits::new(place),
-            opcode: 0x99,
+            opcode: Opcode::Java(0x99),
             operand: Operand::None,
             leads: true,
             falls_through: true,

@@ -1,4 +1,4 @@
-//! What counted bytecodes cost on another machine: an embedded Java processor, or a VM whose bytecodes were timed.
+//! What counted bytecodes cost on another machine: an embedded Java processor, or a VM whose bytecodes were timed. So does dex code.
 //!
 //! A [`Target`] is data: a cost for each bytecode, the bytecodes that its runtime implements, its method cache. [`Program`] is what was
 //! counted: calling contexts, how often each instruction ran in them, and the code of their methods. [`estimate`] prices it.
@@ -34,7 +34,7 @@ mod target;
 mod target_file;
 mod within;
 
-pub use code::{CodeInstruction, MethodCode, MethodName, Operand};
+pub use code::{Bytecode, CodeInstruction, MethodCode, MethodName, Opcode, Operand};
 pub use cost_model::{Cost, CostModel, PricedInstruction, PricedMethod, Transfer};
 pub use error::{Error, Result};
 pub use estimate::{

@@ -26,7 +26,7 @@ pub fn opcode_costs(program: &Program, found: &Estimate) -> Vec<OpcodeCost> {
         };
         for (index, count) in &node.executions {
             if let Some(instruction) = code.instructions.get(*index) {
-                let part = parts.entry(instruction.name()).or_default();
+                let part = parts.entry(instruction.opcode.name()).or_default();
                 part.0 = part.0.saturating_add(*count);
             }
         }
@@ -35,7 +35,7 @@ pub fn opcode_costs(program: &Program, found: &Estimate) -> Vec<OpcodeCost> {
                 .at(place.place)
                 .and_then(|at| code.instructions.get(at));
             if let Some(instruction) = instruction {
-                let part = parts.entry(instruction.name()).or_default();
+                let part = parts.entry(instruction.opcode.name()).or_default();
                 part.1 = part.1.plus(place.cost);
             }
         }
@@ -56,7 +56,7 @@ pub fn opcode_costs(program: &Program, found: &Estimate) -> Vec<OpcodeCost> {
 mod tests {
     use super::*;
     use crate::{
-        code::{CodeInstruction, MethodCode, Operand},
+        code::{CodeInstruction, MethodCode, Opcode, Operand},
         estimate::PlaceCost,
         program::{MethodBody, ProgramMethod, ProgramNode},
     };
@@ -68,7 +68,7 @@ mod tests {
         let instructions = [(0, 4), (1, 0x60), (2, 0x60)];
         let instructions = instructions.map(|(place, opcode)| CodeInstruction {
             place: CodeUnits::new(place),
-            opcode,
+            opcode: Opcode::Java(opcode),
             operand: Operand::None,
             leads: false,
             falls_through: true,

@@ -6,7 +6,7 @@ use varid_model::CodeUnits;
 use varid_recording::{ContextNode, Contexts, MethodId, NodeId, SiteTarget};
 
 use crate::{
-    code::{MethodCode, MethodName},
+    code::{Bytecode, MethodCode, MethodName},
     error::{Error, Result},
     target::VmCalls,
 };
@@ -187,6 +187,24 @@ impl Program {
             self.notes.push(format!(
                 "{without_place} executions cost nothing in this estimate: their instructions are not known"
             ));
+        }
+    }
+
+    /// Checks that a target executes the program's bytecode.
+    ///
+    /// # Errors
+    ///
+    /// It executes another one.
+    pub fn check_bytecode(&self, target: &str, bytecode: Bytecode) -> Result<()> {
+        let kinds = self.methods.iter().filter_map(|method| match &method.body {
+            MethodBody::Code(code) => code.bytecode(),
+            MethodBody::Native | MethodBody::Unknown(_) => None,
+        });
+        match kinds.into_iter().find(|own| *own != bytecode) {
+            Some(own) => Err(Error::Counts(format!(
+                "the target {target} prices {bytecode}, and the session has {own}"
+            ))),
+            None => Ok(()),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    code::Bytecode,
     method_cache::{Geometry, Words},
     price::Price,
 };
@@ -16,6 +17,8 @@ pub struct Target {
     pub about: String,
     /// The unit of its costs: `cycles` or `ns`.
     pub unit: String,
+    /// What it executes.
+    pub bytecode: Bytecode,
     /// What its estimates were compared with. None: they were not.
     pub truth: Option<String>,
     /// The costs of instructions, by their key: the name of the opcode, or of a form of it.

@@ -6,6 +6,7 @@ use varid_description::{Table, Value};
 use varid_symbolizer::class::java_mnemonic;
 
 use crate::{
+    code::{Bytecode, Opcode},
     error::{Error, Result},
     method_cache::{Geometry, Words},
     price::Price,
@@ -37,6 +38,7 @@ pub fn target(file: &str, root: &Table) -> Result<Target> {
         "target",
         "about",
         "unit",
+        "bytecode",
         "truth",
         "sources",
         "cost",
@@ -50,15 +52,27 @@ pub fn target(file: &str, root: &Table) -> Result<Target> {
     if unit != "cycles" && unit != "ns" {
         return Err(top.wrong("unit", "it is 'cycles' or 'ns'"));
     }
+    let bytecode = match top.optional_text("bytecode")? {
+        None | Some("java") => Bytecode::Java,
+        Some("dex") => Bytecode::Dex,
+        Some(_) => return Err(top.wrong("bytecode", "it is 'java' or 'dex'")),
+    };
+    if bytecode == Bytecode::Dex {
+        for key in ["runtime", "method_cache", "load", "build"] {
+            if top.table.contains_key(key) {
+                return Err(top.wrong(key, "targets of dex code have none"));
+            }
+        }
+    }
     let sources = top.sources()?;
     let cost = top.node("cost")?.ok_or_else(|| top.missing("cost"))?;
     let mut costs = BTreeMap::new();
-    for key in cost.entries(&sources)? {
+    for key in cost.entries(bytecode, &sources)? {
         costs.insert(key.to_owned(), cost.price(key, &[], &sources)?);
     }
     let mut runtime = BTreeMap::new();
     if let Some(methods) = top.node("runtime")? {
-        for key in methods.entries(&sources)? {
+        for key in methods.entries(bytecode, &sources)? {
             if costs.contains_key(key) {
                 let problem = "it also has a cost in [cost]: an instruction is one or the other";
                 return Err(methods.wrong(key, problem));
@@ -74,6 +88,7 @@ pub fn target(file: &str, root: &Table) -> Result<Target> {
         name: top.name("target")?.to_owned(),
         about: top.optional_text("about")?.unwrap_or_default().to_owned(),
         unit: unit.to_owned(),
+        bytecode,
         truth: top.optional_text("truth")?.map(str::to_owned),
         costs,
         runtime,
@@ -304,14 +319,18 @@ impl<'t> Node<'t> {
     }
 
     /// Returns the keys of instructions. `source` is where those are from that do not say it.
-    fn entries(&self, sources: &BTreeSet<String>) -> Result<Vec<&'t str>> {
+    fn entries(&self, bytecode: Bytecode, sources: &BTreeSet<String>) -> Result<Vec<&'t str>> {
         self.check_source(sources)?;
         let keys = self.table.keys().filter(|key| *key != "source");
         let keys: Vec<_> = keys.map(String::as_str).collect();
-        match keys.iter().find(|key| !is_instruction(key)) {
+        let is_known = |key: &str| match bytecode {
+            Bytecode::Java => is_instruction(key),
+            Bytecode::Dex => is_dex_instruction(key),
+        };
+        match keys.iter().find(|key| !is_known(key)) {
             Some(unknown) => Err(self.wrong(
                 unknown,
-                "it is no instruction of Java's bytecode, nor a form of one",
+                &format!("it is no instruction of {bytecode}, nor a form of one"),
             )),
             None => Ok(keys),
         }
@@ -421,6 +440,16 @@ fn is_instruction(key: &str) -> bool {
         || has("_taken", &branch)
         || has("_not", &branch)
         || has("_wide", &local)
+}
+
+/// Returns true if a key is an opcode of dex code, or a branch with an outcome behind it.
+fn is_dex_instruction(key: &str) -> bool {
+    let outcome = key.strip_suffix("_taken").or(key.strip_suffix("_not"));
+    let mut opcodes = (0..=u8::MAX).map(Opcode::Dex);
+    opcodes.any(|opcode| match outcome {
+        Some(branch) => opcode.is_condition() && opcode.name() == branch,
+        None => opcode.name() == key && !key.starts_with("unused"),
+    })
 }
 
 #[cfg(test)]

@@ -31,11 +31,13 @@
 //! | the array and the methods that rewritten code uses | `runtime` |
 //! | a whole file | `rewrite`, `write` |
 //! | the tables, annotations and values of a file | `file` |
+//! | a file from nothing | `assemble` |
 //! | the code of a method | `code`: `item` and `instruction` read it, `flow` follows it, `insert` adds the counting, `assembler` lays it out, `debug` moves the lines |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
 
+pub mod assemble;
 mod code;
 mod error;
 mod file;

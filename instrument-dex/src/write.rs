@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use crate::code::NewCode;
 use crate::error::Result;
 use crate::file::{
-    Annotated, Annotations, Arrays, ClassDef, Cursor, ENDIAN_TAG, HEADER_SIZE, Kind, NO_INDEX,
-    Output, Remap,
+    Annotated, Annotations, Arrays, ClassDef, Cursor, HEADER_SIZE, Kind, NO_INDEX, Output, Remap,
+    TablePlace,
 };
 use crate::rewrite::{File, NewClass, RuntimeClass, access};
 
@@ -37,7 +37,7 @@ impl File<'_> {
         for (kind, count, size) in tables {
             let at = out.at()?;
             out.section(kind, count, at);
-            places.push((count, at));
+            places.push(TablePlace { count, at });
             let bytes = count.saturating_mul(size as usize);
             out.put(&vec![0; bytes]);
         }
@@ -70,9 +70,8 @@ impl File<'_> {
         )?;
         let members = self.write_members(classes, &code, has_runtime, &mut out)?;
         let map = out.write_map()?;
-        let end = out.at()?;
 
-        let place = |index: usize| places.get(index).map_or(0, |(_, at)| *at);
+        let place = |index: usize| places.get(index).map_or(0, |place| place.at);
         out.replace(place(1), &self.pools.tables(order, &texts, &parameters));
         let mut defs = Vec::new();
         for (class, members) in classes.iter().zip(&members) {
@@ -105,19 +104,7 @@ impl File<'_> {
         out.replace(place(7), &sites);
         out.replace(place(8), &self.method_handles()?);
 
-        let mut head = header.magic.to_vec();
-        head.extend_from_slice(&[0; 24]);
-        let mut put = |value: u32| head.extend_from_slice(&value.to_le_bytes());
-        for value in [end, HEADER_SIZE, ENDIAN_TAG, 0, 0, map] {
-            put(value);
-        }
-        for (count, at) in places.iter().take(7).skip(1) {
-            put(u32::try_from(*count).unwrap_or(u32::MAX));
-            put(if *count == 0 { 0 } else { *at });
-        }
-        put(end.saturating_sub(data_start));
-        put(data_start);
-        out.replace(0, &head);
+        out.write_header(header.magic, &places, data_start, map)?;
         Ok(out.finish())
     }
 

@@ -126,8 +126,8 @@ mod weights;
 pub use annotate::{
     AnnotateRequest, Annotated, AnnotatedCode, AnnotatedFile, AnnotatedInstruction, AnnotatedLine,
     AnnotatedMethod, Annotation, AnnotationText, Candidate, Candidates, CompiledInstruction,
-    InlinedLine, annotate, visit_java_methods, write_annotation_json, write_annotation_text,
-    write_candidates, write_candidates_json,
+    InlinedLine, MethodSource, annotate, visit_java_methods, write_annotation_json,
+    write_annotation_text, write_candidates, write_candidates_json,
 };
 pub use code_filter::CodeFilter;
 pub use columns::OutputFormat;

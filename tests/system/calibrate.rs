@@ -19,11 +19,16 @@ pub struct Calibration {
 
 impl Calibration {
     /// Runs a calibration of Debian 12's JDK with these options.
-    pub fn run(options: &[&str], folder: &Path) -> Result<Self> {
-        let table = folder.join("table.toml");
+    pub fn of_hotspot(options: &[&str], folder: &Path) -> Result<Self> {
         let vm = format!("{JDK}/java -Xint -cp {{classpath}} {{class}}");
+        Self::run(&vm, options, folder)
+    }
+
+    /// Runs a calibration of a VM with these options.
+    pub fn run(vm: &str, options: &[&str], folder: &Path) -> Result<Self> {
+        let table = folder.join("table.toml");
         let mut command = testbed()?.varid();
-        command.args(["calibrate", "--vm", &vm]).args(options);
+        command.args(["calibrate", "--vm", vm]).args(options);
         let output = command.arg("-o").arg(&table).output()?;
         ensure!(output.status.success(), "{}", errors(&output));
         let text = std::fs::read_to_string(&table)?;
@@ -66,7 +71,7 @@ fn cost(line: &str) -> Result<(String, Cost)> {
         Ok(rest.split([',', ' ']).next().unwrap_or_default().parse()?)
     };
     Ok((
-        key.to_owned(),
+        key.trim_matches('"').to_owned(),
         [value("value")?, value("low")?, value("high")?],
     ))
 }

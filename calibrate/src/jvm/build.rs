@@ -2,37 +2,18 @@
 
 use super::fixture::{classes, file};
 use super::main_class::{Called, MAIN, main_class};
-use super::timed_method::{Copies, add, iteration_tally};
+use super::timed_method::{add, iteration_tally};
 use super::unit::Unit;
 use super::{catalogue, mixed, objects};
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::program::{MethodNumber, Program, ProgramFile, Run, Shape, Timer, Unseparated};
+use crate::program::{MethodNumber, Program, ProgramFile, Shape, Timer, Unseparated};
+use crate::repetition::Repetition;
+use crate::selection::Selection;
 use crate::tally::CostKey;
 use std::collections::BTreeSet;
 use varid_instrument::NotRewritten;
 use varid_instrument::assemble::{ClassBuilder, ClassKind};
-
-/// The numbers of copies in a straight line.
-const COPIES: [u16; 2] = [150, 600];
-/// Copies in a loop, of a unit that is otherwise in a straight line, and of others.
-const LOOPED_COPIES: u16 = 100;
-const SITES: u16 = 8;
-/// The numbers of iterations for a fine clock, of a unit that is short and of one that is long. The processor learns within the first hundred what
-/// follows what, as it does in the loops of programs.
-const ITERATIONS: [u32; 2] = [8, 48];
-const ITERATIONS_OF_LONG: [u32; 2] = [16, 144];
-/// From so many instructions on a unit is long: it has one copy.
-const LONG: usize = 16;
-
-/// Which units are measured?
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selection {
-    /// All.
-    All,
-    /// These, by the opcodes that they are named after, and those that they need.
-    Only(Vec<String>),
-}
 
 /// Makes the program that measures units of Java's bytecode by these clocks. A coarse clock times loops only.
 ///
@@ -46,12 +27,14 @@ pub fn java_program(selection: &Selection, clocks: &[Clock]) -> Result<Program, 
     let mut units = imperative;
     units.extend(objects::units()?);
     units.extend(mixed);
-    if let Selection::Only(names) = selection {
-        units = with_needed(units, names);
-    }
-    if units.is_empty() {
-        return Err(Error::Unsolved("no unit has one of these names"));
-    }
+    let units = selection.choose(
+        units,
+        |unit| &unit.name,
+        |unit| match unit.shape {
+            Shape::Straight => unit.tally(),
+            Shape::Loop => iteration_tally(unit, 1),
+        },
+    )?;
     let assembly = |unit: &str| {
         let unit = unit.to_owned();
         move |reason| Error::Assembly { unit, reason }
@@ -102,33 +85,6 @@ fn unseparated() -> Vec<Unseparated> {
     keys
 }
 
-/// Returns the units of these names, and those of the other instructions in them.
-fn with_needed(units: Vec<Unit>, names: &[String]) -> Vec<Unit> {
-    let mut wanted: BTreeSet<String> = names.iter().cloned().collect();
-    loop {
-        let before = wanted.len();
-        for unit in units
-            .iter()
-            .filter(|unit| wanted.contains(&unit.name))
-            .cloned()
-            .collect::<Vec<_>>()
-        {
-            let tally = match unit.shape {
-                Shape::Straight => unit.tally(),
-                Shape::Loop => iteration_tally(&unit, 1),
-            };
-            wanted.extend(tally.iter().map(|(key, _)| key.as_str().to_owned()));
-        }
-        if wanted.len() == before {
-            break;
-        }
-    }
-    units
-        .into_iter()
-        .filter(|unit| wanted.contains(&unit.name))
-        .collect()
-}
-
 /// What a program is made of.
 #[derive(Default)]
 struct Parts {
@@ -143,43 +99,18 @@ impl Parts {
         let name = format!("varid/calibrate/Unit{index}");
         let mut class = ClassBuilder::new(&name);
         for clock in clocks {
-            let mut method = |copies| {
+            let method = |copies| {
                 let called = format!("{clock}{}", self.methods.len());
                 add(&mut class, &called, unit, copies, *clock)?;
                 let method = number(self.methods.len());
                 self.methods.push(Called::Timed(name.clone(), called));
                 Ok::<_, NotRewritten>(method)
             };
-            let is_straight = unit.shape == Shape::Straight;
-            let is_long = unit.body.len() >= LONG;
-            let (shape, tally, runs) = if is_straight && *clock != Clock::Millis {
-                let [short, long] = COPIES;
-                let run = |method, copies: u16| Run {
-                    method,
-                    repetitions: copies.into(),
-                };
-                let runs = [
-                    run(method(Copies::Once(short))?, short),
-                    run(method(Copies::Once(long))?, long),
-                ];
-                (Shape::Straight, unit.tally(), runs)
-            } else {
-                let copies = match (is_straight, is_long) {
-                    (true, _) => LOOPED_COPIES,
-                    (false, false) => SITES,
-                    (false, true) => 1,
-                };
-                let method = method(Copies::Loop(copies))?;
-                let iterations = if is_long {
-                    ITERATIONS_OF_LONG
-                } else {
-                    ITERATIONS
-                };
-                let runs = iterations.map(|repetitions| Run {
-                    method,
-                    repetitions,
-                });
-                (Shape::Loop, iteration_tally(unit, copies), runs)
+            let repetition = Repetition::new(unit.shape, unit.body.len(), *clock);
+            let runs = repetition.runs(method)?;
+            let (shape, tally) = match repetition {
+                Repetition::Straight(_) => (Shape::Straight, unit.tally()),
+                Repetition::Loop(copies, _) => (Shape::Loop, iteration_tally(unit, copies)),
             };
             let [short, long] = runs;
             self.timers.push(Timer {

@@ -22,4 +22,4 @@ mod opcode;
 mod timed_method;
 mod unit;
 
-pub use build::{Selection, java_program};
+pub use build::java_program;

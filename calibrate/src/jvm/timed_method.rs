@@ -5,6 +5,7 @@ use super::instruction::Instruction;
 use super::opcode::{Kind, Opcode};
 use super::unit::{Unit, Value};
 use crate::clock::Clock;
+use crate::repetition::Copies;
 use crate::tally::Tally;
 use varid_instrument::NotRewritten;
 use varid_instrument::assemble::{
@@ -17,23 +18,6 @@ pub(super) const DESCRIPTOR: &str = "(I)J";
 /// The number of iterations that are left, and the time at the start: beyond the local variables of units.
 const ITERATIONS: Local = Local(200);
 const START: Local = Local(202);
-
-/// How the copies of a unit in a method are executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Copies {
-    /// Once.
-    Once(u16),
-    /// In each iteration of a loop, with the operands that they need.
-    Loop(u16),
-}
-
-impl Copies {
-    const fn number(self) -> u16 {
-        match self {
-            Self::Once(copies) | Self::Loop(copies) => copies,
-        }
-    }
-}
 
 /// The instructions of the loop itself, as it goes on.
 fn loop_end() -> [Instruction; 2] {

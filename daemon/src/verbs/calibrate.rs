@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use varid_calibrate::{
-    Clock, Error, Launch, Program, Provenance, Selection, Setup, Summary, VmCommand, java_program,
-    measure, solve, write_program, write_table,
+    ArtInterpreter, Clock, CodeFormat, Error, Launch, Program, Provenance, Selection, Setup,
+    Summary, VmCommand, dex_program, java_program, measure, solve, write_program, write_table,
 };
 
-/// The library with the processor's counter.
-const COUNTER: &str = "libvarid_calibrate_counter.so";
+/// The library with the processor's counter, which also reads the requests of a program of dex code.
+const LIBRARY: &str = "libvarid_calibrate_counter.so";
+/// The program that runs dex files in ART.
+const ARTVM: &str = "artvm";
 /// The number of VMs by a fine clock, and by one for which each VM takes a long loop of each unit.
 const LAUNCHES: u8 = 8;
 const COARSE_LAUNCHES: u8 = 3;
@@ -27,36 +29,36 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<ExitCode> {
         true => Selection::All,
         false => Selection::Only(args.only.clone()),
     };
-    let home = std::env::var_os("JAVA_HOME").map(PathBuf::from);
-    let vm = match &args.vm {
-        VmArg::Hotspot => VmCommand::hotspot(home.as_deref()),
-        VmArg::Command(command) => command.clone(),
-    };
-    let counter = find_counter();
-    if counter.is_none() {
-        tracing::warn!("{COUNTER} is missing: there is no second clock");
-        if clock == Clock::Counter {
-            bail!("{COUNTER} is missing beside the program");
+    let vm = vm_command(&args.vm);
+    let library = find_library();
+    if library.is_none() {
+        if clock == Clock::Counter || vm.format() == CodeFormat::Dex {
+            bail!("{LIBRARY} is missing beside the program");
         }
+        tracing::warn!("{LIBRARY} is missing: there is no second clock");
     }
     let mut clocks = vec![clock];
-    clocks.extend(counter.is_some().then_some(clock.other()));
+    clocks.extend(library.is_some().then_some(clock.other()));
     let launches = args.launches.unwrap_or(match clock {
         Clock::Millis => COARSE_LAUNCHES,
         Clock::Nano | Clock::Counter => LAUNCHES,
     });
     let time = args.time.mul_f64(MEASUREMENT);
     let attempt = |clocks: &[Clock]| -> anyhow::Result<(Program, Vec<Launch>)> {
-        let program = java_program(&selection, clocks)?;
-        let library = counter
-            .as_deref()
-            .filter(|_| clocks.contains(&Clock::Counter));
+        let (program, needs_library) = match vm.format() {
+            CodeFormat::Class => (
+                java_program(&selection, clocks)?,
+                clocks.contains(&Clock::Counter),
+            ),
+            CodeFormat::Dex => (dex_program(&selection, clocks)?, true),
+        };
+        let library = library.as_deref().filter(|_| needs_library);
         let measured = measure_in_folder(&program, &vm, library, launches, time)?;
         Ok((program, measured))
     };
+    let may_lack_jni = vm.format() == CodeFormat::Class && clock != Clock::Counter;
     let (program, measured) = match attempt(&clocks) {
-        // A VM may have no JNI.
-        Err(error) if clock != Clock::Counter && clocks.len() > 1 && has_ended(&error) => {
+        Err(error) if may_lack_jni && clocks.len() > 1 && has_ended(&error) => {
             tracing::warn!("{error:#}: once more, without a second clock");
             clocks.truncate(1);
             attempt(&clocks)?
@@ -75,10 +77,8 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<ExitCode> {
         measured.len(),
     );
     let provenance = Provenance {
-        target: match &args.vm {
-            VmArg::Hotspot => "hotspot-interpreter".to_owned(),
-            VmArg::Command(_) => "calibrated".to_owned(),
-        },
+        target: target_name(&args.vm).to_owned(),
+        format: vm.format(),
         vm: vm.to_string(),
         machine: machine(),
         agreement: summary.agreement().copied(),
@@ -96,6 +96,33 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns the command that starts a VM. artvm is beside the program, or in the path.
+fn vm_command(vm: &VmArg) -> VmCommand {
+    match vm {
+        VmArg::Hotspot => {
+            let home = std::env::var_os("JAVA_HOME").map(PathBuf::from);
+            VmCommand::hotspot(home.as_deref())
+        }
+        VmArg::Art(interpreter) => {
+            let beside = find_beside(&["."], ARTVM);
+            let artvm = beside.unwrap_or_else(|| PathBuf::from(ARTVM));
+            VmCommand::art(&artvm, *interpreter)
+        }
+        VmArg::Command(command) => command.clone(),
+    }
+}
+
+/// Returns the name of the table's target.
+const fn target_name(vm: &VmArg) -> &'static str {
+    match vm {
+        VmArg::Hotspot => "hotspot-interpreter",
+        VmArg::Art(ArtInterpreter::Art11) => "art11-interpreter",
+        VmArg::Art(ArtInterpreter::Art14) => "art14-interpreter",
+        VmArg::Art(ArtInterpreter::Art14Switch) => "art14-switch-interpreter",
+        VmArg::Command(_) => "calibrated",
+    }
+}
+
 /// Whether a VM has ended by itself.
 fn has_ended(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(Error::Ended(_)))
@@ -105,7 +132,7 @@ fn has_ended(error: &anyhow::Error) -> bool {
 fn measure_in_folder(
     program: &Program,
     vm: &VmCommand,
-    counter: Option<&Path>,
+    library: Option<&Path>,
     launches: u8,
     time: Duration,
 ) -> anyhow::Result<Vec<Launch>> {
@@ -114,7 +141,7 @@ fn measure_in_folder(
     let setup = Setup {
         vm,
         class_path: folder.path(),
-        counter,
+        library,
         launches: launches.into(),
         time,
     };
@@ -125,11 +152,16 @@ fn measure_in_folder(
 }
 
 /// Returns the library: beside the program, as it is built and unpacked, or where it is installed.
-fn find_counter() -> Option<PathBuf> {
+fn find_library() -> Option<PathBuf> {
+    find_beside(&[".", "deps", "../lib/varid"], LIBRARY)
+}
+
+/// Finds a file in folders that are named as seen from the program's.
+fn find_beside(folders: &[&str], name: &str) -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let beside = program.parent()?;
-    let places = [".", "deps", "../lib/varid"].map(|place| beside.join(place).join(COUNTER));
-    let found = places.into_iter().find(|place| place.exists())?;
+    let mut places = folders.iter().map(|folder| beside.join(folder).join(name));
+    let found = places.find(|place| place.exists())?;
     std::path::absolute(found).ok()
 }
 

@@ -19,7 +19,7 @@ use varid_estimate::{
 };
 use varid_processor::Processor;
 use varid_recording::{CallOrder, Contexts, SessionReader};
-use varid_report::{Options, Profile, visit_java_methods};
+use varid_report::{MethodSource, Options, Profile, visit_java_methods};
 
 /// The keys whose values are compared in one pass over the order of calls.
 const SWEPT: [&str; 2] = ["method_cache.size", "method_cache.blocks"];
@@ -91,6 +91,7 @@ pub fn run(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     let profile = Profile::from_session(&session, &Options::default())?;
     let methods = methods(&contexts, &profile, args);
     let mut program = Program::new(&contexts, methods, target.build.vm_calls)?;
+    program.check_bytecode(&target.name, target.bytecode)?;
     if let Some(within) = &args.within {
         let names: Vec<_> = program
             .methods
@@ -240,7 +241,7 @@ fn methods(contexts: &Contexts, profile: &Profile, args: &EstimateArgs) -> Vec<P
     };
     let mut methods = vec![unknown; contexts.methods().len()];
     let class_path = class_path(&args.class_path);
-    visit_java_methods(contexts, profile, &class_path, |id, name, class| {
+    visit_java_methods(contexts, profile, &class_path, |id, name, source| {
         let name = name.map(|name| MethodName {
             class: name.class.clone(),
             name: name.name.clone(),
@@ -249,14 +250,10 @@ fn methods(contexts: &Contexts, profile: &Profile, args: &EstimateArgs) -> Vec<P
         let has_code = contexts
             .method(id)
             .is_some_and(|method| method.code.is_some());
-        let body = match (has_code, class, &name) {
+        let body = match (has_code, source, &name) {
             (false, _, Some(_)) => MethodBody::Native,
             (_, Err(why), _) => MethodBody::Unknown(why),
-            (_, Ok(class), Some(name)) => match MethodCode::read(class, name) {
-                Ok(Some(code)) => MethodBody::Code(code),
-                Ok(None) => MethodBody::Native,
-                Err(why) => MethodBody::Unknown(format!("{}.{}: {why}", name.class, name.name)),
-            },
+            (_, Ok(source), Some(name)) => body(source, name),
             (_, Ok(_), None) => MethodBody::Unknown("it has no name".to_owned()),
         };
         if let Some(method) = methods.get_mut(id.index()) {
@@ -264,6 +261,19 @@ fn methods(contexts: &Contexts, profile: &Profile, args: &EstimateArgs) -> Vec<P
         }
     });
     methods
+}
+
+/// Reads the code of a method.
+fn body(source: MethodSource<'_>, name: &MethodName) -> MethodBody {
+    let code = match source {
+        MethodSource::Class(class) => MethodCode::read(class, name),
+        MethodSource::Dex(dex, code) => MethodCode::read_dex(dex, code).map(Some),
+    };
+    match code {
+        Ok(Some(code)) => MethodBody::Code(code),
+        Ok(None) => MethodBody::Native,
+        Err(why) => MethodBody::Unknown(format!("{}.{}: {why}", name.class, name.name)),
+    }
 }
 
 /// Simulates caches in the order of calls. Empty: the session does not have it, or the target has no cache.

@@ -5,7 +5,7 @@ use varid_recording::{CallEvent, NodeId};
 
 use crate::{
     CacheAccesses, CacheCharges, CodeInstruction, CostModel, Geometry, MethodBody, MethodCode,
-    MethodName, Operand, Price, PricedMethod, Program, ProgramMethod, ProgramNode, Replay,
+    MethodName, Opcode, Operand, Price, PricedMethod, Program, ProgramMethod, ProgramNode, Replay,
     Synchronized, Target, estimate,
 };
 
@@ -49,7 +49,7 @@ fn method(
 ) -> ProgramMethod {
     let instructions = code.iter().map(|(place, opcode)| CodeInstruction {
         place: CodeUnits::new(*place),
-        opcode: *opcode,
+        opcode: Opcode::Java(*opcode),
         operand: Operand::None,
         leads: leads.contains(place),
         falls_through: ![RETURN, IRETURN].contains(opcode),

@@ -144,3 +144,35 @@ fn a_wrong_value_is_named() {
         assert!(error.contains(expected), "{other}: {error}");
     }
 }
+
+#[test]
+fn costs_of_dex_code_are_by_its_opcodes() {
+    let read = |text: &str| {
+        let text = format!("target = \"t\"\nunit = \"ns\"\nbytecode = \"dex\"\n{text}");
+        Target::parse("t.toml", &text).map_err(|error| error.to_string())
+    };
+    let found = read("[cost]\n\"add-int/lit8\" = 2\nif-eqz_taken = 3\nnop = 1").unwrap();
+    assert_eq!(found.bytecode, crate::Bytecode::Dex);
+    assert_eq!(found.costs["add-int/lit8"], crate::Price::exact(2.0));
+    for (text, problem) in [
+        (
+            "[cost]\niadd = 1",
+            "cost.iadd: it is no instruction of dex code",
+        ),
+        (
+            "[cost]\nnop_taken = 1",
+            "cost.nop_taken: it is no instruction",
+        ),
+        (
+            "[cost]\nunused-3e = 1",
+            "cost.unused-3e: it is no instruction",
+        ),
+        (
+            "[cost]\nnop = 1\n[runtime]",
+            "runtime: targets of dex code have none",
+        ),
+    ] {
+        let error = read(text).unwrap_err();
+        assert!(error.contains(problem), "{text}: {error}");
+    }
+}

@@ -4,7 +4,7 @@ use super::instruction::opcode;
 
 /// A place in the code to which branches and handlers lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Label(usize);
+pub struct Label(usize);
 
 /// Where exceptions of an instruction lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -8,4 +8,6 @@ mod instruction;
 mod item;
 mod method;
 
+pub use assembler::Label;
+pub(crate) use assembler::{Assembler, halves};
 pub(crate) use method::{MethodCode, NewCode, Shorty, rewrite};

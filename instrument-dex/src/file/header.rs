@@ -1,13 +1,9 @@
 //! Reads the header and the map list of a dex file.
 
 use super::Cursor;
-use super::output::Kind;
+use super::output::{ENDIAN_TAG, HEADER_SIZE, Kind};
 use crate::error::{NotRewritten, Result, invalid};
 
-/// Bytes of the header.
-pub(crate) const HEADER_SIZE: u32 = 0x70;
-/// The number that says that a file is little endian.
-pub(crate) const ENDIAN_TAG: u32 = 0x1234_5678;
 /// The kind of a section that files of the boot class path have.
 const HIDDEN_API: u16 = 0xf000;
 

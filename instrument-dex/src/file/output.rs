@@ -2,6 +2,11 @@
 
 use crate::error::{NotRewritten, Result};
 
+/// Bytes of the header.
+pub(crate) const HEADER_SIZE: u32 = 0x70;
+/// The number that says that a file is little endian.
+pub(crate) const ENDIAN_TAG: u32 = 0x1234_5678;
+
 /// A kind of items, as the map list has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
@@ -26,6 +31,13 @@ pub(crate) enum Kind {
     Annotation = 0x2004,
     EncodedArray = 0x2005,
     AnnotationsDirectory = 0x2006,
+}
+
+/// Where a table of items of a fixed size is, and how many it has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TablePlace {
+    pub(crate) count: usize,
+    pub(crate) at: u32,
 }
 
 /// The file so far.
@@ -113,6 +125,32 @@ impl Output {
             self.u32(offset);
         }
         Ok(offset)
+    }
+
+    /// Writes the header over the place for it. `tables` are the header itself, and the tables that it lists, in their order: those of
+    /// strings, types, prototypes, fields, methods, classes.
+    pub(crate) fn write_header(
+        &mut self,
+        magic: [u8; 8],
+        tables: &[TablePlace],
+        data_start: u32,
+        map: u32,
+    ) -> Result<()> {
+        let end = self.at()?;
+        let mut head = magic.to_vec();
+        head.extend_from_slice(&[0; 24]);
+        let mut put = |value: u32| head.extend_from_slice(&value.to_le_bytes());
+        for value in [end, HEADER_SIZE, ENDIAN_TAG, 0, 0, map] {
+            put(value);
+        }
+        for table in tables.iter().take(7).skip(1) {
+            put(u32::try_from(table.count).unwrap_or(u32::MAX));
+            put(if table.count == 0 { 0 } else { table.at });
+        }
+        put(end.saturating_sub(data_start));
+        put(data_start);
+        self.replace(0, &head);
+        Ok(())
     }
 
     /// Writes the checksums, and returns the file.

@@ -45,7 +45,7 @@ pub(crate) struct MethodId {
 }
 
 /// The tables. Items that are added are behind those of the file until [`Pools::sort`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Pools<'d> {
     strings: Vec<Text<'d>>,
     types: Vec<u32>,
@@ -108,18 +108,11 @@ impl<'d> Pools<'d> {
     /// Reads the tables of a file. All indices in them are checked.
     pub(crate) fn read(header: &Header<'d>) -> Result<Self> {
         let data = header.data;
-        let mut strings = Vec::new();
+        let mut pools = Self::default();
         let mut cursor = Cursor::new(data, header.strings.offset, "string_ids");
         for _ in 0..header.strings.count {
-            strings.push(Text::read(data, cursor.u32()?)?);
+            pools.strings.push(Text::read(data, cursor.u32()?)?);
         }
-        let mut pools = Self {
-            strings,
-            types: Vec::new(),
-            protos: Vec::new(),
-            fields: Vec::new(),
-            methods: Vec::new(),
-        };
         let mut cursor = Cursor::new(data, header.types.offset, "type_ids");
         for _ in 0..header.types.count {
             let descriptor = pools.check_string(cursor.u32()?, &cursor)?;
@@ -236,29 +229,24 @@ impl<'d> Pools<'d> {
     }
 
     /// Adds a string of ASCII characters, unless there is one.
-    pub(crate) fn add_string(&mut self, text: &'static str) -> u32 {
+    pub(crate) fn add_string(&mut self, text: &str) -> u32 {
         let bytes = text.as_bytes();
         let known = self.strings.iter().position(|known| *known.bytes == *bytes);
         index_of(known, &mut self.strings, || Text {
-            bytes: Cow::Borrowed(bytes),
+            bytes: Cow::Owned(bytes.to_vec()),
             units: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
         })
     }
 
     /// Adds a type, unless there is one.
-    pub(crate) fn add_type(&mut self, descriptor: &'static str) -> u32 {
+    pub(crate) fn add_type(&mut self, descriptor: &str) -> u32 {
         let string = self.add_string(descriptor);
         let known = self.types.iter().position(|known| *known == string);
         index_of(known, &mut self.types, || string)
     }
 
     /// Adds a prototype, unless there is one.
-    pub(crate) fn add_proto(
-        &mut self,
-        shorty: &'static str,
-        returns: &'static str,
-        parameters: &[&'static str],
-    ) -> u32 {
+    pub(crate) fn add_proto(&mut self, shorty: &str, returns: &str, parameters: &[&str]) -> u32 {
         let proto = ProtoId {
             shorty: self.add_string(shorty),
             returns: self.add_type(returns),

@@ -1,8 +1,9 @@
-//! The Java methods of calling contexts, with their class files.
+//! The Java methods of calling contexts, with their class files or dex files.
 
 use std::path::PathBuf;
 
 use varid_recording::{Contexts, MethodId};
+use varid_symbolizer::{bytecode::MethodCode, dex::DexFile};
 
 use super::{annotation::AnnotateRequest, code_file::CodeFile};
 use crate::{
@@ -11,13 +12,22 @@ use crate::{
     profile::Profile,
 };
 
-/// Visits the methods of contexts, those of an image one after the other: a method's name, if it is one of Java, and its class file, or the
-/// reason why there is none. A native method has no class file either. `class_path` has further folders and archives with class files.
+/// The code of a method.
+#[derive(Debug, Clone, Copy)]
+pub enum MethodSource<'s> {
+    /// Its class file.
+    Class(&'s [u8]),
+    /// Its dex file, and where its code is there.
+    Dex(&'s DexFile<'static>, &'s MethodCode),
+}
+
+/// Visits the methods of contexts, those of an image one after the other: a method's name, if it is one of Java, and its code, or the
+/// reason why there is none. A native method has no code either. `class_path` has further folders and archives with class files.
 pub fn visit_java_methods(
     contexts: &Contexts,
     profile: &Profile,
     class_path: &[PathBuf],
-    mut visit: impl FnMut(MethodId, Option<&JavaMethod>, Result<&[u8], String>),
+    mut visit: impl FnMut(MethodId, Option<&JavaMethod>, Result<MethodSource<'_>, String>),
 ) {
     let request = AnnotateRequest {
         class_path: class_path.to_vec(),
@@ -50,8 +60,8 @@ pub fn visit_java_methods(
         match &file {
             Some((_, Ok(file))) => {
                 let has_code = method.code.is_some();
-                visit_method(file, symbol, profile, &request, has_code, |name, class| {
-                    visit(id, name, class);
+                visit_method(file, symbol, profile, &request, has_code, |name, code| {
+                    visit(id, name, code);
                 });
             }
             Some((_, Err(why))) => visit(id, None, Err(why.clone())),
@@ -66,25 +76,36 @@ fn visit_method(
     profile: &Profile,
     request: &AnnotateRequest,
     has_code: bool,
-    visit: impl FnOnce(Option<&JavaMethod>, Result<&[u8], String>),
+    visit: impl FnOnce(Option<&JavaMethod>, Result<MethodSource<'_>, String>),
 ) {
     let range = file.image.bounds(symbol.start);
     let range = range.unwrap_or(symbol.start..symbol.start);
     let Some(method) = file.image.java_method(range.start) else {
-        return visit(
-            None,
-            Err("it is not a method of Java on HotSpot".to_owned()),
-        );
+        return visit(None, Err("it is not a method of Java".to_owned()));
     };
     if !has_code {
         return visit(Some(&method), Err("it is native".to_owned()));
+    }
+    match file.counted_dex(profile) {
+        Ok(None) => {}
+        Ok(Some(files)) => {
+            let found = files.find(&method, &range);
+            return match &found {
+                Ok(found) => match &found.code {
+                    Some(code) => visit(Some(&method), Ok(MethodSource::Dex(found.dex, code))),
+                    None => visit(Some(&method), Err("it is native".to_owned())),
+                },
+                Err(why) => visit(Some(&method), Err(why.clone())),
+            };
+        }
+        Err(why) => return visit(Some(&method), Err(why.clone())),
     }
     let found = match file.class_files(profile, request) {
         Ok(files) => files.find(&file.image, &range, &method),
         Err(why) => Err(why.clone()),
     };
     match found {
-        Ok(class) => visit(Some(&method), Ok(&class.bytes)),
+        Ok(class) => visit(Some(&method), Ok(MethodSource::Class(&class.bytes))),
         Err(why) => visit(Some(&method), Err(why)),
     }
 }

@@ -48,7 +48,7 @@ pub use annotation::{
 };
 pub(crate) use annotator::Annotator;
 pub(crate) use choose::{LeastPercent, hottest};
-pub use java_methods::visit_java_methods;
+pub use java_methods::{MethodSource, visit_java_methods};
 pub(crate) use json::annotation_json;
 pub use json::{write_annotation_json, write_candidates_json};
 pub(crate) use mnemonics::Mnemonics;

@@ -5,6 +5,7 @@ mod flow;
 use std::fmt;
 
 use super::file::DexFile;
+use super::names::class_name;
 use super::opcodes::{Dialect, Format, Index, Opcode};
 use super::printf::general;
 use super::read::{bad, u16_at, u32_at};
@@ -285,6 +286,18 @@ impl<'d> Instruction<'d> {
             write!(f, "{comma}v{register}")?;
         }
         f.write_str("}")
+    }
+
+    /// Returns the method that a call names, as Java writes it: `org.example.Balls.draw`.
+    #[must_use]
+    pub fn called_method(&self) -> Option<String> {
+        if self.opcode.index != Index::DexMethod {
+            return None;
+        }
+        let method = self.dex.method_item(self.unit(1).into()).ok()?;
+        let class = self.dex.type_descriptor(method.class.into()).ok()?;
+        let name = self.dex.string(method.name).ok()?;
+        Some(format!("{}.{name}", class_name(&class)))
     }
 
     /// What the operand `index` refers to.

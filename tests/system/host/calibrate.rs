@@ -28,7 +28,7 @@ fn each_clock_measures_instructions_calls_and_objects_in_two_vms() -> Result<()>
             "--only",
             KEYS,
         ];
-        let calibration = Calibration::run(&options, folder.path())?;
+        let calibration = Calibration::of_hotspot(&options, folder.path())?;
         let keys: Vec<&str> = KEYS
             .split(',')
             .chain(["monitorexit", "return", "pop", "aload_1"])
@@ -42,6 +42,20 @@ fn each_clock_measures_instructions_calls_and_objects_in_two_vms() -> Result<()>
         // Both clocks measured something.
         ensure!(calibration.r()?.is_finite(), "{printed}");
     }
+    Ok(())
+}
+
+/// ART's interpreters on x86-64 are measured. `art14` stands for them in the gate; the long lane has all.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn dex_code_is_measured_in_art() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let only = "add-int/lit8,if-eqz_taken,packed-switch,invoke-static,iget-wide,monitor-enter";
+    let options = ["--time", "1s", "--launches", "2", "--only", only];
+    let calibration = Calibration::run("art14", &options, folder.path())?;
+    let keys: Vec<&str> = only.split(',').chain(["monitor-exit"]).collect();
+    calibration.check(&keys)?;
+    ensure!(calibration.r()?.is_finite(), "{}", calibration.printed);
     Ok(())
 }
 
@@ -60,6 +74,7 @@ fn a_vm_that_cannot_be_measured_is_an_error() -> Result<()> {
         ),
         ("java {class}", "has no {classpath}"),
         ("java", "has no {classpath}"),
+        ("artvm --dex {dex} {class}", "has no {library}"),
     ] {
         let output = testbed()?
             .varid()

@@ -73,7 +73,7 @@ fn a_calibration_predicts_programs_that_it_has_not_seen_better_than_one_cost_for
     let session = folder.path().join("session");
     fs::create_dir(&classes)?;
     compile(&classes)?;
-    Calibration::run(&["--time", "60s"], folder.path())?;
+    Calibration::of_hotspot(&["--time", "60s"], folder.path())?;
     let table = folder.path().join("table.toml");
     let measured = measure(&classes)?;
     let mut exact = testbed()?.varid();

@@ -4,11 +4,13 @@
 #![cfg(target_arch = "x86_64")]
 
 use anyhow::{Context, Result, ensure};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use varid_recording::{NodeId, SessionReader};
+use varid_symbolizer::dex::Dialect;
 use varid_tests::{App, Code, Release, Scale, judge, printed, scale, testbed};
 
 use super::exact::{self, Values, child_of, ensure_equal, names};
@@ -161,6 +163,40 @@ fn ensure_instructions(session: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Checks an estimate in which each instruction costs 2, and that it is refused on a machine that executes another bytecode.
+fn ensure_priced(session: &Path, folder: &Path) -> Result<()> {
+    let table = folder.join("two.toml");
+    let names: BTreeSet<&str> = (0..=0xe2)
+        .map(|code| Dialect::Art.opcode(code).name)
+        .filter(|name| !name.starts_with("unused"))
+        .collect();
+    let costs: Vec<String> = names.iter().map(|name| format!("{name:?} = 2\n")).collect();
+    let head = "target = \"two\"\nunit = \"ns\"\nbytecode = \"dex\"\n[cost]\n";
+    fs::write(&table, format!("{head}{}", costs.concat()))?;
+    let mut varid = testbed()?.varid();
+    varid
+        .args(["estimate", "--summary", "json", "--target"])
+        .arg(&table);
+    let found: serde_json::Value = serde_json::from_str(&printed(varid.arg(session))?)?;
+    let expected: u64 = COUNTED.iter().map(|(.., instructions)| instructions).sum();
+    let number = |key: &str| found[key].as_f64();
+    let expected = expected as f64;
+    ensure!(number("instructions") == Some(expected), "{found:#}");
+    ensure!(number("cycles") == Some(2.0 * expected), "{found:#}");
+    let mut varid = testbed()?.varid();
+    let refused = varid
+        .args(["estimate", "--target", "jop-2011"])
+        .arg(session)
+        .output()?;
+    let errors = String::from_utf8_lossy(&refused.stderr);
+    let reason = "prices Java's bytecode, and the session has dex code";
+    ensure!(
+        !refused.status.success() && errors.contains(reason),
+        "{errors}"
+    );
+    Ok(())
+}
+
 #[test]
 fn instructions_are_those_that_the_program_executes() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -189,6 +225,7 @@ fn instructions_are_those_that_the_program_executes() -> Result<()> {
             ensure!(found == BTreeMap::from(expected), "{counter}: {found:?}");
         }
         ensure_instructions(&session)?;
+        ensure_priced(&session, folder.path())?;
         exact::ensure_xml(folder.path(), &session)?;
     }
     Ok(())
