@@ -15,9 +15,8 @@ use nix::{
 use varid_machine::ContextId;
 
 use crate::{
-    engine::Engine,
     plan::VersionId,
-    state::{ContextRow, Events, State},
+    state::{ContextRow, Events, Next, State},
 };
 
 /// Machine code in memory that can be executed and not written.
@@ -118,32 +117,39 @@ impl GateAddress {
     }
 }
 
+/// What simulates the processor where translated code does not.
+pub trait Simulator {
+    /// Issues a block of a context to the pipeline once more, which was executed and is left by a way. Returns how to go on.
+    fn reissue(&mut self, context: ContextId, version: VersionId, way: usize) -> Next;
+
+    /// Fetches the first instruction of a block that was entered from another function.
+    fn fetch(&mut self, context: ContextId, version: VersionId);
+}
+
 /// What translated code calls: see [`Events`].
-pub fn events(engine: &mut Engine<'_, '_>) -> Events {
+pub fn events<S: Simulator>(simulator: &mut S) -> Events {
     Events {
-        engine: std::ptr::from_mut(engine).cast(),
-        reissue: Some(reissue),
-        fetch: Some(fetch),
+        simulator: std::ptr::from_mut(simulator).cast(),
+        reissue: Some(reissue::<S>),
+        fetch: Some(fetch::<S>),
     }
 }
 
-unsafe extern "sysv64" fn reissue(
-    engine: *mut c_void,
+unsafe extern "sysv64" fn reissue<S: Simulator>(
+    simulator: *mut c_void,
     context: u32,
     version: u32,
     way: u32,
 ) -> u32 {
-    // SAFETY: the pointer is that of `events`: `Engine::enter` waits meanwhile, and uses nothing of the engine.
-    let engine = unsafe { &mut *engine.cast::<Engine<'_, '_>>() };
-    engine.reissue(
-        ContextId(context),
-        VersionId(version as usize),
-        way as usize,
-    ) as u32
+    // SAFETY: the pointer is that of `events`, whose caller waits in `GateAddress::enter`, and uses nothing of the simulator meanwhile.
+    let simulator = unsafe { &mut *simulator.cast::<S>() };
+    let version = VersionId(version as usize);
+    let next = simulator.reissue(ContextId(context), version, way as usize);
+    next.number()
 }
 
-unsafe extern "sysv64" fn fetch(engine: *mut c_void, context: u32, version: u32) {
+unsafe extern "sysv64" fn fetch<S: Simulator>(simulator: *mut c_void, context: u32, version: u32) {
     // SAFETY: as above.
-    let engine = unsafe { &mut *engine.cast::<Engine<'_, '_>>() };
-    engine.fetch(ContextId(context), VersionId(version as usize));
+    let simulator = unsafe { &mut *simulator.cast::<S>() };
+    simulator.fetch(ContextId(context), VersionId(version as usize));
 }

@@ -7,6 +7,7 @@ mod function;
 mod instruction;
 mod registers;
 mod transfer;
+mod values;
 
 use cranelift_codegen::{
     CodegenError, Context,
@@ -22,7 +23,7 @@ use varid_processor::CacheLayouts;
 use crate::{
     code::{Code, Gate},
     memory::{Alignment, Range},
-    plan::Plan,
+    planner::Planned,
 };
 
 /// Why there is no translation.
@@ -148,13 +149,13 @@ impl Emitter {
     /// # Errors
     ///
     /// It cannot be translated.
-    pub fn translate(&mut self, plan: &Plan) -> Result<Translation, EmitError> {
-        let targets = function::target_table(plan);
+    pub fn translate(&mut self, planned: &Planned) -> Result<Translation, EmitError> {
+        let targets = function::target_table(&planned.plan);
         self.context.clear();
         let name = UserFuncName::default();
         self.context.func = Function::with_name_signature(name, function::signature());
         let builder = FunctionBuilder::new(&mut self.context.func, &mut self.frontend);
-        function::emit(builder, plan, &self.target, &targets);
+        function::emit(builder, planned, &self.target, &targets);
         let code = self.compile()?;
         Ok(Translation {
             code,

@@ -15,7 +15,8 @@ use crate::{
     emit::{Emitter, Target},
     function::{Function, Unit},
     memory::{Alignment, Range, WIDTHS},
-    plan::{Planner, VersionId},
+    plan::VersionId,
+    planner::Planner,
     settle::{Instructions, settle},
     state::{ContextRow, Passage, State},
 };
@@ -40,6 +41,8 @@ pub struct Engine<'e, 'p> {
     rows: Vec<ContextRow>,
     /// By context, as long as its function has a translation.
     counters: Vec<Box<[u64]>>,
+    /// By context, as long as its function has a translation.
+    known: Vec<Option<Known>>,
     /// How many counters there are.
     counted: usize,
     /// The code changes after which all translations were made.
@@ -48,6 +51,13 @@ pub struct Engine<'e, 'p> {
     is_settled: bool,
     /// What is pending where translated code was left, if it is not what was planned.
     arrived: Option<Pending>,
+}
+
+/// What is known of a context that has code.
+struct Known {
+    unit: Rc<Unit>,
+    /// By block of its plan. None: it was not asked for.
+    cells: Vec<Option<CellId>>,
 }
 
 /// A place at which translated code was left.
@@ -89,6 +99,7 @@ impl<'e, 'p> Engine<'e, 'p> {
             state: Box::default(),
             rows: Vec::new(),
             counters: Vec::new(),
+            known: Vec::new(),
             counted: 0,
             is_settled: true,
             arrived: None,
@@ -165,9 +176,14 @@ impl<'e, 'p> Engine<'e, 'p> {
             &mut function.entries,
             address,
         );
-        let plan = planner.ok()?.plan(&function.targets);
-        let translation = self.emitter.translate(&plan).ok();
-        let unit = translation.map(|translation| Rc::new(Unit { plan, translation }));
+        let planned = planner.ok()?.plan(&function.targets);
+        let translation = self.emitter.translate(&planned).ok();
+        let unit = translation.map(|translation| {
+            Rc::new(Unit {
+                planned,
+                translation,
+            })
+        });
         function.unit.clone_from(&unit);
         if let Some(before) = before {
             let has_all = unit
@@ -183,7 +199,7 @@ impl<'e, 'p> Engine<'e, 'p> {
     }
 
     /// Gives the contexts of a function other code. Returns false if there is no room for their counters.
-    fn replace(&mut self, address: u32, unit: &Unit) -> bool {
+    fn replace(&mut self, address: u32, unit: &Rc<Unit>) -> bool {
         for id in (0..self.rows.len() as u32).map(ContextId) {
             let index = id.0 as usize;
             let is_concerned = self.interpreter.counts().contexts.function(id) == address;
@@ -209,6 +225,7 @@ impl<'e, 'p> Engine<'e, 'p> {
         }
         self.rows.clear();
         self.counters.clear();
+        self.known.clear();
         self.counted = 0;
         for call in self.interpreter.calls_mut().calls_mut() {
             call.entry = 0;
@@ -235,8 +252,15 @@ impl<'e, 'p> Engine<'e, 'p> {
             if let Some(unit) = function.and_then(|function| function.unit.as_ref())
                 && row.code != 0
             {
-                let plan = &unit.plan;
-                let settled = settle(plan, context, counters, counts, self.timing, instructions);
+                let planned = &unit.planned;
+                let settled = settle(
+                    planned,
+                    context,
+                    counters,
+                    counts,
+                    self.timing,
+                    instructions,
+                );
                 cycles = cycles.plus(settled);
             }
         }
@@ -244,7 +268,7 @@ impl<'e, 'p> Engine<'e, 'p> {
     }
 
     /// Gives a context the code of its function, and counters. Returns false if there is no room.
-    fn activate(&mut self, id: ContextId, unit: &Unit) -> bool {
+    fn activate(&mut self, id: ContextId, unit: &Rc<Unit>) -> bool {
         let index = id.0 as usize;
         while self.rows.len() <= index {
             let id = self.rows.len() as u32;
@@ -253,6 +277,7 @@ impl<'e, 'p> Engine<'e, 'p> {
                 ..ContextRow::default()
             });
             self.counters.push(Box::default());
+            self.known.push(None);
         }
         let (Some(row), Some(counters)) = (self.rows.get_mut(index), self.counters.get_mut(index))
         else {
@@ -261,7 +286,7 @@ impl<'e, 'p> Engine<'e, 'p> {
         if row.code != 0 {
             return true;
         }
-        let count = unit.plan.counters;
+        let count = unit.planned.plan.counters;
         if self.counted.saturating_add(count) > MAX_COUNTERS {
             return false;
         }
@@ -269,6 +294,9 @@ impl<'e, 'p> Engine<'e, 'p> {
         *counters = vec![0; count].into();
         row.counters = counters.as_mut_ptr();
         row.code = unit.translation.code.address();
+        if let Some(known) = self.known.get_mut(index) {
+            *known = Some(Known::new(Rc::clone(unit)));
+        }
         true
     }
 
@@ -349,7 +377,7 @@ impl<'e, 'p> Engine<'e, 'p> {
         let unit = function.and_then(|function| function.unit.clone());
         let id = unit
             .as_ref()
-            .and_then(|unit| unit.plan.versions.get(version.0));
+            .and_then(|unit| unit.planned.plan.versions.get(version.0));
         let known = id.map(|version| (version.id, version.stopped()));
         if let Some((_, stopped)) = known
             && let Some(counters) = self.counters.get_mut(context.0 as usize)
@@ -370,7 +398,7 @@ impl<'e, 'p> Engine<'e, 'p> {
 
     /// Executes the rest of a block by the interpreter.
     fn resume(&mut self, left: &Left) -> Result<CellId, Stop> {
-        let Some(version) = left.unit.plan.versions.get(left.version.0) else {
+        let Some(version) = left.unit.planned.plan.versions.get(left.version.0) else {
             return Err(lost());
         };
         let index = left.index;
@@ -479,7 +507,7 @@ impl<'e, 'p> Engine<'e, 'p> {
     /// Notes to which context a block leads that was left because this was unknown.
     fn note_passage(&mut self, left: &Left, from: ContextId, to: CellId) -> Result<(), Stop> {
         let (next, start) = self.cell(to)?;
-        let Some(version) = left.unit.plan.versions.get(left.version.0) else {
+        let Some(version) = left.unit.planned.plan.versions.get(left.version.0) else {
             return Ok(());
         };
         let Some(passages) = version.passages(start) else {

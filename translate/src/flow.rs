@@ -45,7 +45,7 @@ const fn node(version: VersionId) -> usize {
 }
 
 impl Flow {
-    /// Chooses ways of a plan whose other parts are complete. `executions` are those until now, by which the heaviest ways are found.
+    /// Chooses ways of a plan. `executions` are those until now, by which the heaviest ways are found.
     pub fn of(plan: &Plan, executions: &Executions) -> Self {
         let count = plan.versions.len();
         let mut ways = Vec::new();
@@ -54,7 +54,7 @@ impl Flow {
             for (row, to) in version.leave.ways().into_iter().enumerate() {
                 let way = WayId { from, row };
                 let edge = version.cached.edges.get(row);
-                if edge.is_some_and(|edge| edge.otherwise.is_some()) {
+                if edge.is_some_and(|edge| !edge.others.is_empty()) {
                     continue;
                 }
                 let weight = executions.get(from.0).and_then(|ways| ways.get(row));

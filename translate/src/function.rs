@@ -4,7 +4,8 @@ use std::{collections::BTreeSet, rc::Rc};
 
 use crate::{
     emit::Translation,
-    plan::{Entries, Plan, VersionId, straddles},
+    plan::{Entries, VersionId, straddles},
+    planner::Planned,
 };
 
 /// How many blocks of a function are interpreted before it is translated. That takes as long as some thousand executions of its blocks, so a
@@ -31,7 +32,7 @@ pub struct Function {
 #[derive(Debug)]
 pub struct Unit {
     /// What was translated.
-    pub plan: Plan,
+    pub planned: Planned,
     /// The code.
     pub translation: Translation,
 }
@@ -56,20 +57,25 @@ impl Unit {
     /// Returns true if the code can be entered by the entry with this number.
     pub fn has_entry(&self, number: u32) -> bool {
         let row = (number as usize).checked_sub(1);
-        let entry = row.and_then(|row| self.plan.entries.get(row));
+        let entry = row.and_then(|row| self.planned.plan.entries.get(row));
         entry.is_some_and(Option::is_some)
     }
 
     /// Returns the block of an entry. None: the code cannot be entered there.
     pub fn version_of(&self, number: u32) -> Option<VersionId> {
         let row = (number as usize).checked_sub(1)?;
-        *self.plan.entries.get(row)?
+        *self.planned.plan.entries.get(row)?
     }
 
     /// Returns true if it has all entries of an earlier translation.
     pub fn has_entries_of(&self, earlier: &Self) -> bool {
-        let entries = earlier.plan.entries.iter().zip(&self.plan.entries);
-        self.plan.entries.len() >= earlier.plan.entries.len()
+        let entries = earlier
+            .planned
+            .plan
+            .entries
+            .iter()
+            .zip(&self.planned.plan.entries);
+        self.planned.plan.entries.len() >= earlier.planned.plan.entries.len()
             && entries
                 .into_iter()
                 .all(|(before, now)| before.is_none() || now.is_some())
@@ -78,7 +84,7 @@ impl Unit {
     /// Returns whether the instruction of an entry lies in two words of memory. None: the code cannot be entered there.
     pub fn straddles(&self, number: u32) -> Option<bool> {
         let version = self.version_of(number)?;
-        let block = &self.plan.versions.get(version.0)?.block;
+        let block = &self.planned.plan.versions.get(version.0)?.block;
         Some(straddles(block.start, block))
     }
 }

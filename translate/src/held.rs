@@ -3,7 +3,7 @@
 //! A counter in memory that is counted again at once waits for its last value to be stored: some cycles in each round of a short loop.
 
 use crate::{
-    flow::{Executions, WayId},
+    flow::{Executions, Flow, WayId},
     loops::{LoopId, innermost},
     plan::{CounterId, Leave, Plan, Version, VersionId, Way},
 };
@@ -21,8 +21,8 @@ pub struct Held {
 }
 
 impl Held {
-    /// Finds the loops of a plan whose other parts are complete, and their most frequent counters.
-    pub fn of(plan: &Plan, executions: &Executions) -> Self {
+    /// Finds the loops of a plan, and their most frequent counters.
+    pub fn of(plan: &Plan, flow: &Flow, executions: &Executions) -> Self {
         let successors: Vec<_> = plan.versions.iter().map(successors).collect();
         let loops = innermost(&successors);
         let mut found = Vec::new();
@@ -36,7 +36,7 @@ impl Held {
                     continue;
                 };
                 let stays = loops.get(to.0) == Some(&Some(id));
-                if stays && !plan.flow.is_derived(WayId { from, row }) {
+                if stays && !flow.is_derived(WayId { from, row }) {
                     let weight = executions.get(row).copied().unwrap_or_default();
                     found.push((weight, id, version.counter.plus(row)));
                 }

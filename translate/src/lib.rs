@@ -13,7 +13,7 @@
 //! | question | file |
 //! |---|---|
 //! | which parts of a program are translated, and when | `engine` |
-//! | what is translated of a function, and what does it take | `plan` |
+//! | what is translated of a function, and what does it take | `plan`, `planner` |
 //! | which ways out of its blocks are counted | `flow` |
 //! | which counters are in registers of the host, and where | `held`, `loops` |
 //! | how is that code of this machine | `emit` |
@@ -43,6 +43,8 @@ mod loops;
 mod memory;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod plan;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod planner;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod settle;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

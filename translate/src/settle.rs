@@ -3,7 +3,10 @@
 use varid_machine::{ContextId, Counts, Timing};
 use varid_processor::Cycles;
 
-use crate::plan::{CounterId, Plan, Version, VersionId, WAYS};
+use crate::{
+    plan::{CounterId, Version, VersionId, WAYS},
+    planner::Planned,
+};
 
 /// Whether the instructions of counted blocks are part of the sum already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +19,7 @@ pub enum Instructions {
 
 /// Adds what the counters of a context say to the counts, and sets them to 0. Returns the cycles.
 pub fn settle(
-    plan: &Plan,
+    Planned { plan, flow, .. }: &Planned,
     context: ContextId,
     counters: &mut [u64],
     counts: &mut Counts,
@@ -45,7 +48,7 @@ pub fn settle(
     }
     let mut ways = rows.iter().map(|row| row.ways).collect();
     let stopped = |id: VersionId| rows.get(id.0).map_or(0, |row| row.stopped);
-    plan.flow.complete(&mut ways, stopped);
+    flow.complete(&mut ways, stopped);
     let mut all = Cycles(0);
     for ((version, row), ways) in plan.versions.iter().zip(rows).zip(ways) {
         let row = Row { ways, ..row };

@@ -53,12 +53,12 @@ pub struct State {
     pub events: Events,
 }
 
-/// What translated code calls, with the engine as the first argument.
+/// What translated code calls, with the simulator as the first argument.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Events {
-    /// The engine.
-    pub engine: *mut c_void,
+    /// The simulator.
+    pub simulator: *mut c_void,
     /// Issues a block once more: context, block, way. Returns how to go on, as a [`Next`].
     pub reissue: Option<unsafe extern "sysv64" fn(*mut c_void, u32, u32, u32) -> u32>,
     /// Fetches the first instruction of a block that was entered: context, block.
@@ -68,7 +68,7 @@ pub struct Events {
 impl Default for Events {
     fn default() -> Self {
         Self {
-            engine: std::ptr::null_mut(),
+            simulator: std::ptr::null_mut(),
             reissue: None,
             fetch: None,
         }
@@ -79,11 +79,23 @@ impl Default for Events {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// As planned.
-    Planned = 0,
-    /// To the block at which nothing is pending.
-    Otherwise = 1,
+    Planned,
+    /// To another block of the way, by its row.
+    Other(usize),
     /// To the interpreter. The state says where.
-    Leave = 2,
+    Leave,
+}
+
+impl Next {
+    /// The number by which translated code knows it.
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::Planned => 0,
+            Self::Leave => 1,
+            // There are few.
+            Self::Other(row) => (row as u32).saturating_add(2),
+        }
+    }
 }
 
 impl State {

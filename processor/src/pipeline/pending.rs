@@ -46,6 +46,17 @@ impl Pending {
         self.writing > 0 || self.repeating > 0
     }
 
+    /// The same without what the last store delays. None: it delays nothing, or nothing else is pending.
+    #[must_use]
+    pub fn without_store(&self) -> Option<Self> {
+        let without = Self {
+            writing: 0,
+            repeating: 0,
+            ..self.clone()
+        };
+        (self.has_stored() && !without.is_empty()).then_some(without)
+    }
+
     /// Returns true if a load may be repeated, if it reads the word that was stored last.
     #[must_use]
     pub const fn may_repeat(&self) -> bool {

@@ -14,35 +14,12 @@ use varid_riscv::{Instruction, Operation};
 
 use super::{
     function::{End, FunctionEmitter, constant, small},
-    instruction::Accessed,
+    values::{Accessed, Destination, Observed},
 };
 use crate::{
     plan::{Leave, Version, VersionId},
     state::{ContextRow, Events, Next, State},
 };
-
-/// What is compared of a block while it is emitted.
-#[derive(Debug, Default)]
-pub struct Observed {
-    /// The addresses of its accesses until now.
-    addresses: Vec<Value>,
-    /// The address of the word that it stored last, divided by 4.
-    stored: Option<Value>,
-}
-
-/// Where a block leads to.
-#[derive(Debug, Clone, Copy)]
-pub enum Target {
-    /// To a block of the same context.
-    Block(VersionId),
-    /// To an entry of another context, or of the same.
-    Entry {
-        /// The context.
-        context: Value,
-        /// The entry's number.
-        entry: Value,
-    },
-}
 
 /// The lines of caches, which calls change.
 fn line() -> MemFlags {
@@ -190,7 +167,7 @@ impl FunctionEmitter<'_> {
         end: &End<'_>,
         row: usize,
         straddles: Option<Value>,
-        target: Target,
+        target: Destination,
     ) {
         if !self.target.has_caches() {
             return;
@@ -212,7 +189,7 @@ impl FunctionEmitter<'_> {
         if let Some(edge) = edge {
             self.compare_lines(&edge.lines, rare);
         }
-        if let (Leave::Switch { .. }, Target::Block(to)) = (&end.version.leave, target)
+        if let (Leave::Switch { .. }, Destination::Block(to)) = (&end.version.leave, target)
             && let Some(to) = self.plan.versions.get(to.0)
         {
             // The way has not the lines of each of its targets.
@@ -222,12 +199,12 @@ impl FunctionEmitter<'_> {
         self.builder.switch_to_block(rare);
         self.write_addresses();
         let (context, entry, version) = match target {
-            Target::Block(version) => {
+            Destination::Block(version) => {
                 let none = self.constant(0);
                 let version = self.constant(version.0 as u32);
                 (self.own_context(), none, version)
             }
-            Target::Entry { context, entry } => (context, entry, self.constant(0)),
+            Destination::Entry { context, entry } => (context, entry, self.constant(0)),
         };
         self.store_state(context, offset_of!(State, next_context));
         self.store_state(entry, offset_of!(State, next_entry));
@@ -241,21 +218,21 @@ impl FunctionEmitter<'_> {
         self.builder.set_cold_block(other);
         self.builder.ins().brif(result, other, &[], done, &[]);
         self.builder.switch_to_block(other);
-        if let Some(to) = edge.and_then(|edge| edge.otherwise) {
-            let leave = self.builder.create_block();
-            let otherwise = self.builder.create_block();
-            self.builder.set_cold_block(leave);
-            self.builder.set_cold_block(otherwise);
-            let expected = Next::Otherwise as u32;
-            let goes = IntCC::Equal;
-            let goes = self
+        let others = edge.map(|edge| edge.others.as_slice());
+        for (row, to) in others.unwrap_or_default().iter().enumerate() {
+            let goes = self.builder.create_block();
+            let not = self.builder.create_block();
+            self.builder.set_cold_block(goes);
+            self.builder.set_cold_block(not);
+            let number = Next::Other(row).number();
+            let is_other = self
                 .builder
                 .ins()
-                .icmp_imm(goes, result, i64::from(expected));
-            self.builder.ins().brif(goes, otherwise, &[], leave, &[]);
-            self.builder.switch_to_block(otherwise);
-            self.jump_to(end, to);
-            self.builder.switch_to_block(leave);
+                .icmp_imm(IntCC::Equal, result, i64::from(number));
+            self.builder.ins().brif(is_other, goes, &[], not, &[]);
+            self.builder.switch_to_block(goes);
+            self.jump_to(end, *to);
+            self.builder.switch_to_block(not);
         }
         self.leave_loop(end.place.version, None);
         self.write_registers(self.written_behind(end));
@@ -269,10 +246,10 @@ impl FunctionEmitter<'_> {
         signature.params.extend(parameters.map(AbiParam::new));
         signature.returns.push(AbiParam::new(types::I32));
         let signature = self.builder.import_signature(signature);
-        let (engine, callee) = self.callee(offset_of!(Events, reissue));
+        let (simulator, callee) = self.callee(offset_of!(Events, reissue));
         let context = self.own_context();
         let version = self.constant(version.0 as u32);
-        let arguments = [engine, context, version, way];
+        let arguments = [simulator, context, version, way];
         let call = self
             .builder
             .ins()
@@ -286,10 +263,10 @@ impl FunctionEmitter<'_> {
 
     fn callee(&mut self, function: usize) -> (Value, Value) {
         let events = offset_of!(State, events);
-        let engine = events.saturating_add(offset_of!(Events, engine));
-        let engine = self.load_state(types::I64, engine);
+        let simulator = events.saturating_add(offset_of!(Events, simulator));
+        let simulator = self.load_state(types::I64, simulator);
         let callee = self.load_state(types::I64, events.saturating_add(function));
-        (engine, callee)
+        (simulator, callee)
     }
 
     fn own_context(&mut self) -> Value {
@@ -313,10 +290,10 @@ impl FunctionEmitter<'_> {
         let parameters = [types::I64, types::I32, types::I32];
         signature.params.extend(parameters.map(AbiParam::new));
         let signature = self.builder.import_signature(signature);
-        let (engine, callee) = self.callee(offset_of!(Events, fetch));
+        let (simulator, callee) = self.callee(offset_of!(Events, fetch));
         let context = self.own_context();
         let version = self.constant(id.0 as u32);
-        let arguments = [engine, context, version];
+        let arguments = [simulator, context, version];
         self.builder
             .ins()
             .call_indirect(signature, callee, &arguments);

@@ -1,45 +1,12 @@
 //! How ways out of blocks are counted: in memory, or in a register of the host while a loop runs.
 
-use std::collections::HashMap;
-
 use cranelift_codegen::ir::{AliasRegion, InstBuilder, MemFlags, Value, types};
-use cranelift_frontend::{FunctionBuilder, Variable};
 
 use super::function::{End, FunctionEmitter};
 use crate::{
     flow::WayId,
-    held::Held,
-    loops::LoopId,
     plan::{CounterId, VersionId},
 };
-
-/// The variables of the counters that are held in loops.
-pub struct HeldVariables {
-    by_counter: HashMap<usize, Variable>,
-    by_loop: HashMap<LoopId, Vec<(CounterId, Variable)>>,
-}
-
-impl HeldVariables {
-    /// Declares them.
-    pub fn new(builder: &mut FunctionBuilder<'_>, held: &Held) -> Self {
-        let mut variables = Self {
-            by_counter: HashMap::new(),
-            by_loop: HashMap::new(),
-        };
-        for (id, counter) in &held.counters {
-            let variable = builder.declare_var(types::I64);
-            variables.by_counter.insert(counter.0, variable);
-            let of_loop = variables.by_loop.entry(*id).or_default();
-            of_loop.push((*counter, variable));
-        }
-        variables
-    }
-
-    fn of_loop(&self, id: Option<LoopId>) -> Vec<(CounterId, Variable)> {
-        let known = id.and_then(|id| self.by_loop.get(&id));
-        known.cloned().unwrap_or_default()
-    }
-}
 
 pub fn counter() -> MemFlags {
     MemFlags::trusted().with_alias_region(Some(AliasRegion::Table))
@@ -57,7 +24,7 @@ impl FunctionEmitter<'_> {
             from: end.place.version,
             row,
         };
-        if !self.plan.flow.is_derived(way) {
+        if !self.planned.flow.is_derived(way) {
             let one = self.builder.ins().iconst(types::I64, 1);
             self.add(end.version.counter.plus(row), one);
         }
@@ -104,8 +71,8 @@ impl FunctionEmitter<'_> {
 
     /// Begins to hold the counters of the loop that a block is in, unless control comes from this loop.
     pub fn enter_loop(&mut self, from: Option<VersionId>, to: VersionId) {
-        let entered = self.plan.held.loop_of(to);
-        if from.and_then(|from| self.plan.held.loop_of(from)) == entered {
+        let entered = self.planned.held.loop_of(to);
+        if from.and_then(|from| self.planned.held.loop_of(from)) == entered {
             return;
         }
         for (_, variable) in self.held.of_loop(entered) {
@@ -116,8 +83,8 @@ impl FunctionEmitter<'_> {
 
     /// Writes the counters of the loop that a block is in to memory, unless control goes on in this loop.
     pub fn leave_loop(&mut self, from: VersionId, to: Option<VersionId>) {
-        let left = self.plan.held.loop_of(from);
-        if to.and_then(|to| self.plan.held.loop_of(to)) == left {
+        let left = self.planned.held.loop_of(from);
+        if to.and_then(|to| self.planned.held.loop_of(to)) == left {
             return;
         }
         for (counter_id, variable) in self.held.of_loop(left) {

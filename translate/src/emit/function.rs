@@ -13,13 +13,12 @@ use varid_riscv::{Instruction, Register};
 use super::{
     Target,
     accesses::checks,
-    caches::{self, Observed},
-    counters::HeldVariables,
-    instruction::Accessed,
     registers::{Registers, changed, used, written},
+    values::{Accessed, Destination, HeldVariables, Observed},
 };
 use crate::{
     plan::{Leave, Plan, Version, VersionId, Way, straddles},
+    planner::Planned,
     state::{ContextRow, State},
 };
 
@@ -48,10 +47,10 @@ pub fn target_table(plan: &Plan) -> Box<[u32]> {
 }
 
 /// Fills a function with the code of a plan. `targets` is its [`target_table`], which stays where it is.
-pub fn emit(builder: FunctionBuilder<'_>, plan: &Plan, target: &Target, targets: &[u32]) {
-    let mut emitter = FunctionEmitter::new(builder, plan, target, targets);
+pub fn emit(builder: FunctionBuilder<'_>, planned: &Planned, target: &Target, targets: &[u32]) {
+    let mut emitter = FunctionEmitter::new(builder, planned, target, targets);
     emitter.entries();
-    for (id, version) in plan.versions.iter().enumerate() {
+    for (id, version) in planned.plan.versions.iter().enumerate() {
         emitter.version(VersionId(id), version);
     }
     emitter.finish();
@@ -70,6 +69,7 @@ pub struct Place {
 pub struct FunctionEmitter<'f> {
     pub builder: FunctionBuilder<'f>,
     pub target: &'f Target,
+    pub planned: &'f Planned,
     pub plan: &'f Plan,
     targets: &'f [u32],
     blocks: Vec<Block>,
@@ -113,14 +113,15 @@ pub const fn small(offset: usize) -> i32 {
 impl<'f> FunctionEmitter<'f> {
     fn new(
         mut builder: FunctionBuilder<'f>,
-        plan: &'f Plan,
+        planned: &'f Planned,
         target: &'f Target,
         targets: &'f [u32],
     ) -> Self {
+        let plan = &planned.plan;
         let registers = [(); 32].map(|()| builder.declare_var(types::I32));
         let left = builder.declare_var(types::I64);
         let event = builder.declare_var(types::I32);
-        let held = HeldVariables::new(&mut builder, &plan.held);
+        let held = HeldVariables::new(&mut builder, &planned.held);
         let first = builder.create_block();
         builder.append_block_params_for_function_params(first);
         builder.switch_to_block(first);
@@ -145,6 +146,7 @@ impl<'f> FunctionEmitter<'f> {
         Self {
             builder,
             target,
+            planned,
             plan,
             targets,
             blocks,
@@ -412,7 +414,7 @@ impl<'f> FunctionEmitter<'f> {
             Way::Block(version, _) => {
                 self.link(end);
                 self.count(end, row);
-                self.settle_caches(end, row, None, caches::Target::Block(version));
+                self.settle_caches(end, row, None, Destination::Block(version));
                 self.jump_to(end, version);
             }
             Way::Function(passage, _) => self.pass(end, passage, row, None, None),
@@ -496,7 +498,7 @@ impl<'f> FunctionEmitter<'f> {
             let version = self.plan.versions.get(id.0);
             let straddles = version.is_some_and(|version| straddles(*address, &version.block));
             self.count(end, straddles.into());
-            self.settle_caches(end, straddles.into(), None, caches::Target::Block(*id));
+            self.settle_caches(end, straddles.into(), None, Destination::Block(*id));
             self.jump_to(end, *id);
         }
     }

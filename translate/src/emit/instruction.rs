@@ -11,21 +11,13 @@ use varid_riscv::{Alu, Condition, Divide, Extension, Instruction, Multiply, Oper
 use super::{
     accesses::Span,
     function::{FunctionEmitter, Place, constant},
+    values::Accessed,
 };
 use crate::{
     memory::{Alignment, log2},
     plan::Extra,
     state::State,
 };
-
-/// A place in the guest's memory that was checked.
-#[derive(Debug, Clone, Copy)]
-pub struct Accessed {
-    /// How far behind the region's beginning the lowest place is that was checked with it.
-    pub distance: Value,
-    /// How far behind that it is itself.
-    pub offset: i32,
-}
 
 /// Memory of the guest, which may be accessed at any address in it.
 fn guest() -> MemFlags {

@@ -7,9 +7,9 @@ use varid_machine::Call;
 use varid_riscv::Register;
 
 use super::{
-    caches::Target,
     counters::{counter, counter_offset},
     function::{End, FunctionEmitter, constant, own, signature, small},
+    values::Destination,
 };
 use crate::{
     plan::{CounterId, Return},
@@ -71,7 +71,7 @@ impl FunctionEmitter<'_> {
             let one = self.builder.ins().iconst(types::I64, 1);
             self.add_at(callee, calls, own(), one);
         }
-        self.settle_caches(end, row, straddles, Target::Entry { context, entry });
+        self.settle_caches(end, row, straddles, Destination::Entry { context, entry });
         self.continue_in(end, callee, entry);
     }
 
@@ -154,7 +154,12 @@ impl FunctionEmitter<'_> {
         self.store_state(top, offset_of!(State, calls_top));
         self.count_by(end, straddles);
         self.link(end);
-        self.settle_caches(end, 0, Some(straddles), Target::Entry { context, entry });
+        self.settle_caches(
+            end,
+            0,
+            Some(straddles),
+            Destination::Entry { context, entry },
+        );
         let row = self.row_of(context);
         self.continue_in(end, row, entry);
     }

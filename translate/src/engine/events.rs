@@ -2,31 +2,40 @@
 
 use std::rc::Rc;
 
-use varid_machine::{ContextId, Elsewhere};
+use varid_machine::{CellId, ContextId, Elsewhere};
 
-use super::{Engine, addresses};
+use super::{Engine, Known, addresses};
 use crate::{
+    code::Simulator,
     function::Unit,
     plan::VersionId,
     state::{ContextRow, Next},
 };
 
+impl Known {
+    pub fn new(unit: Rc<Unit>) -> Self {
+        let cells = vec![None; unit.planned.plan.versions.len()];
+        Self { unit, cells }
+    }
+}
+
 impl Engine<'_, '_> {
     fn unit_of(&self, context: ContextId) -> Option<Rc<Unit>> {
-        let address = self.interpreter.counts().contexts.function(context);
-        self.functions.get(&address)?.unit.clone()
+        let known = self.known.get(context.0 as usize)?.as_ref()?;
+        Some(Rc::clone(&known.unit))
     }
 
-    /// Issues a block to the pipeline once more, which was executed and is left by a way. Returns how to go on.
-    pub fn reissue(&mut self, context: ContextId, version: VersionId, way: usize) -> Next {
-        // Whoever calls has the numbers from the plan.
-        self.try_reissue(context, version, way)
-            .unwrap_or(Next::Planned)
+    fn cell_of(&mut self, context: ContextId, version: VersionId) -> Option<CellId> {
+        let known = self.known.get_mut(context.0 as usize)?.as_mut()?;
+        let id = known.unit.planned.plan.versions.get(version.0)?.id;
+        let counts = self.interpreter.counts_mut();
+        let cell = known.cells.get_mut(version.0)?;
+        Some(*cell.get_or_insert_with(|| counts.cell_of(context, id)))
     }
 
     fn try_reissue(&mut self, context: ContextId, id: VersionId, way: usize) -> Option<Next> {
         let unit = self.unit_of(context)?;
-        let version = unit.plan.versions.get(id.0)?;
+        let version = unit.planned.plan.versions.get(id.0)?;
         let counters = self.counters.get_mut(context.0 as usize)?;
         let count = counters.get_mut(version.reissued().plus(way).0)?;
         *count = count.saturating_add(1);
@@ -36,10 +45,9 @@ impl Engine<'_, '_> {
             0 => VersionId(self.state.next_version as usize),
             entry => next_unit.version_of(entry)?,
         };
-        let next = next_unit.plan.versions.get(next_id.0)?;
-        let counts = self.interpreter.counts_mut();
-        let cell = counts.cell_of(context, version.id);
-        let next_cell = counts.cell_of(next_context, next.id);
+        let next = next_unit.planned.plan.versions.get(next_id.0)?;
+        let cell = self.cell_of(context, id)?;
+        let next_cell = self.cell_of(next_context, next_id)?;
         let elsewhere = Elsewhere {
             pending: &version.pending,
             addresses: addresses(&self.state),
@@ -54,8 +62,12 @@ impl Engine<'_, '_> {
         if pending == next.pending {
             return Some(Next::Planned);
         }
-        if pending.is_empty() && edge.otherwise.is_some() {
-            return Some(Next::Otherwise);
+        let is_so = |other: &VersionId| {
+            let other = unit.planned.plan.versions.get(other.0);
+            other.is_some_and(|other| other.pending == pending)
+        };
+        if let Some(row) = edge.others.iter().position(is_so) {
+            return Some(Next::Other(row));
         }
         self.state.exit_context = next_context.0;
         self.state.exit_version = next_id.0 as u32;
@@ -65,29 +77,32 @@ impl Engine<'_, '_> {
         Some(Next::Leave)
     }
 
-    /// Fetches the first instruction of a block that was entered from another function.
-    pub fn fetch(&mut self, context: ContextId, version: VersionId) {
-        // Whoever calls has the numbers from the plan.
-        let _ = self.try_fetch(context, version);
-    }
-
-    fn try_fetch(&mut self, context: ContextId, version: VersionId) -> Option<()> {
+    fn try_fetch(&mut self, context: ContextId, id: VersionId) -> Option<()> {
         let unit = self.unit_of(context)?;
-        let version = unit.plan.versions.get(version.0)?;
+        let version = unit.planned.plan.versions.get(id.0)?;
         let distance = self.state.from_row.checked_sub(self.rows.as_ptr() as u64)?;
         let row = (distance as usize).checked_div(size_of::<ContextRow>())?;
         let from_context = ContextId(self.rows.get(row)?.id);
         let from_unit = self.unit_of(from_context)?;
-        let from = from_unit
-            .plan
-            .versions
-            .get(self.state.from_version as usize)?;
-        let counts = self.interpreter.counts_mut();
-        let from_cell = counts.cell_of(from_context, from.id);
-        let cell = counts.cell_of(context, version.id);
+        let from_id = VersionId(self.state.from_version as usize);
+        let from = from_unit.planned.plan.versions.get(from_id.0)?;
+        let from_cell = self.cell_of(from_context, from_id)?;
+        let cell = self.cell_of(context, id)?;
         let from = (from_cell, &from.block);
         self.timing
             .fetch(from, (cell, version.id, &version.block))
             .ok()
+    }
+}
+
+/// Whoever calls has the numbers from a plan.
+impl Simulator for Engine<'_, '_> {
+    fn reissue(&mut self, context: ContextId, version: VersionId, way: usize) -> Next {
+        let next = self.try_reissue(context, version, way);
+        next.unwrap_or(Next::Planned)
+    }
+
+    fn fetch(&mut self, context: ContextId, version: VersionId) {
+        let _ = self.try_fetch(context, version);
     }
 }

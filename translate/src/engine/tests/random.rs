@@ -152,7 +152,10 @@ fn random_programs_count_the_same() {
         ("ibex", vec![]),
         ("cv32e40p", vec![]),
         ("picorv32", vec!["barrel_shifter=false"]),
-        ("vexriscv", vec!["dcache.size=128", "icache.size=128"]),
+        (
+            "vexriscv",
+            vec!["dcache.size=128", "dcache.ways=2", "icache.size=128"],
+        ),
     ] {
         let settings: Vec<Setting> = settings
             .iter()
