@@ -133,12 +133,17 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
                     Some(_) => UnwindError::NoStack,
                     None => UnwindError::NoInfo(frame.address.recorded()),
                 })?;
-                let regs = rule.caller(cfa, &frame.regs, self.stack)?;
-                let mut caller = Caller { cfa, regs };
-                if rule.is_signal_frame {
-                    let interrupted = self.architecture.interrupted(frame, &caller, self.stack);
-                    caller = interrupted.unwrap_or(caller);
-                }
+                let linked = rule
+                    .caller(cfa, &frame.regs, self.stack)
+                    .map(|regs| Caller { cfa, regs });
+                let interrupted = || {
+                    let linked = linked.as_ref().ok();
+                    self.architecture.interrupted(frame, linked, self.stack)
+                };
+                let caller = match rule.is_signal_frame.then(interrupted).flatten() {
+                    Some(interrupted) => interrupted,
+                    None => linked?,
+                };
                 (caller, Entered::by_rule(&rule))
             }
             CodeRule::Unknown => match self.without_rule(frame) {
@@ -183,8 +188,9 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
     fn without_rule(&mut self, frame: &NativeFrame) -> Result<(Caller, Entered), UnwindError> {
         // Kernels of arm64 have no unwind information of their trampoline: Linux 6.1.
         let linked = self.architecture.caller_by_frame_pointer(frame, self.stack);
-        let interrupted =
-            linked.and_then(|linked| self.architecture.interrupted(frame, &linked, self.stack));
+        let interrupted = self
+            .architecture
+            .interrupted(frame, linked.as_ref(), self.stack);
         if let Some(interrupted) = interrupted {
             return Ok((interrupted, Entered::Interrupting));
         }

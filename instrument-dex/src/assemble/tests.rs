@@ -63,9 +63,12 @@ fn an_assembled_file_is_read_with_its_references_and_branches() {
     assert_eq!(text, expected);
     // The file is one that the rewriter reads, too.
     let first = varid_instrument::MethodNumber::FIRST;
-    let counted = varid_instrument::Counted::Calls;
+    let plan = crate::Plan {
+        counted: varid_instrument::Counted::Calls,
+        entries: crate::Entries::Called,
+    };
     let added = crate::RuntimeClass::Added;
-    let new = crate::rewrite(&bytes, counted, first, added).unwrap();
+    let new = crate::rewrite(&bytes, plan, first, added).unwrap();
     assert_eq!(new.classes.len(), 3);
 }
 

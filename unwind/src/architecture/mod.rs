@@ -42,11 +42,12 @@ pub(crate) trait Architecture: Sync {
         false
     }
 
-    /// Returns what a signal interrupted. `frame` is that of the kernel's trampoline, whose unwind information leads to `linked` instead.
+    /// Returns what a signal interrupted. `frame` is that of the kernel's trampoline, whose unwind information or frame pointer leads to
+    /// `linked` instead.
     fn interrupted(
         &self,
         _frame: &NativeFrame,
-        _linked: &Caller,
+        _linked: Option<&Caller>,
         _stack: StackSlice<'_>,
     ) -> Option<Caller> {
         None

@@ -222,30 +222,37 @@ fn what_a_signal_has_interrupted_is_in_the_frame_that_the_kernel_has_pushed() {
     };
     let symbol = |name| code.symbol(name);
     let (interrupted, caller) = (symbol("outer"), symbol("first") + 8);
-    let unwound = |trampoline: &'static str, saved_link: u64| {
+    let frame_pointer = STACK + 0x2000;
+    let unwound = |trampoline: &'static str, fp: u64, saved_link: u64| {
         let mut words = vec![0; 0x280];
-        let (frame_pointer, link) = (STACK + 0x2000, caller);
         for (at, word) in [
             (RECORD, frame_pointer),
-            (RECORD + 8, link),
+            (RECORD + 8, caller),
             // x19, x29, x30, the stack pointer and the instruction.
             (312 + 19 * 8, 19),
             (312 + 29 * 8, frame_pointer),
             (312 + 30 * 8, saved_link),
             (312 + 31 * 8, STACK + 0x1800),
             (312 + 32 * 8, interrupted),
+            // Floating-point registers, of 528 bytes.
+            (592, 528 << 32 | 0x4650_8001),
         ] {
             words[at as usize / 8] = word;
         }
         let words = words.iter().flat_map(|word| word.to_le_bytes());
         let mut regs = Regs::unknown(Machine::Aarch64);
-        regs.set_frame(symbol(trampoline), STACK, STACK + RECORD);
+        regs.set_frame(symbol(trampoline), STACK, fp);
         let record = record(regs, STACK, words.collect());
         unwind(&record, None, |address| code.at(address))
     };
     // That of Linux 6.1 has no unwind information.
-    for trampoline in ["trampoline", "undescribed"] {
-        let stack = unwound(trampoline, caller);
+    // The frame pointer leads to the kernel's record, or is that of the interrupted code already.
+    let pointers = [STACK + RECORD, frame_pointer];
+    for (trampoline, fp) in ["trampoline", "undescribed"]
+        .into_iter()
+        .flat_map(|name| pointers.map(|fp| (name, fp)))
+    {
+        let stack = unwound(trampoline, fp, caller);
         assert_eq!(ips(&stack), [symbol(trampoline), interrupted, caller]);
         let frame = &stack.frames[1];
         assert!(frame.address.is_instruction());
@@ -253,6 +260,6 @@ fn what_a_signal_has_interrupted_is_in_the_frame_that_the_kernel_has_pushed() {
         assert_eq!(frame.regs.get(19), Some(19));
     }
     // What has another link register is no such frame.
-    let other = unwound("trampoline", 0x1234);
+    let other = unwound("trampoline", STACK + RECORD, 0x1234);
     assert_eq!(ips(&other)[..2], [symbol("trampoline"), caller]);
 }

@@ -38,7 +38,7 @@ impl Architecture for Aarch64 {
     fn interrupted(
         &self,
         frame: &NativeFrame,
-        linked: &Caller,
+        linked: Option<&Caller>,
         stack: StackSlice<'_>,
     ) -> Option<Caller> {
         signal_frame::interrupted(frame, linked, stack)

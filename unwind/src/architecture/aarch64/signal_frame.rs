@@ -13,23 +13,37 @@ use varid_model::{Address, Machine};
 const REGISTERS: u64 = 312;
 const STACK_POINTER: u16 = 31;
 const INSTRUCTION: u16 = 32;
+/// The first of the records behind them, which are aligned to 16 bytes: floating-point registers, FPSIMD_MAGIC and the size of its
+/// `struct fpsimd_context`.
+const RECORDS: u64 = 592;
+const FLOATING_POINT: u64 = 0x210 << 32 | 0x4650_8001;
 
 /// Returns what was interrupted, if the kernel has pushed this frame: it has the same link register and frame pointer as `linked`, the
-/// caller by the frame's unwind information.
+/// caller by the frame's unwind information or frame pointer.
+///
+/// rt_sigreturn(2) restores the registers one after the other, in the order of the frame. A sample that interrupts it when the frame pointer
+/// is restored, and the stack pointer is not, is told by the frame's own contents.
 pub(super) fn interrupted(
     frame: &NativeFrame,
-    linked: &Caller,
+    linked: Option<&Caller>,
     stack: StackSlice<'_>,
 ) -> Option<Caller> {
     let machine = Machine::Aarch64;
-    let word = |number: u16| {
-        let offset = REGISTERS.checked_add(u64::from(number).checked_mul(8)?)?;
-        let at = frame.sp.get().checked_add(offset)?;
-        stack.word(machine, Address::new(at))
+    let at = |offset: u64| {
+        let address = frame.sp.get().checked_add(offset)?;
+        stack.word(machine, Address::new(address))
     };
-    let is_signal_frame = word(machine.link()?) == linked.regs.get(machine.ip())
-        && word(machine.fp()) == linked.regs.get(machine.fp());
-    if !is_signal_frame {
+    let word = |number: u16| at(REGISTERS.checked_add(u64::from(number).checked_mul(8)?)?);
+    let link = word(machine.link()?);
+    let has_pushed = linked.is_some_and(|linked| {
+        link == linked.regs.get(machine.ip()) && word(machine.fp()) == linked.regs.get(machine.fp())
+    });
+    let is_restoring = || {
+        frame.address.is_instruction()
+            && at(RECORDS) == Some(FLOATING_POINT)
+            && word(machine.fp()) == frame.regs.fp()
+    };
+    if !has_pushed && !is_restoring() {
         return None;
     }
     let mut regs = frame.regs;
