@@ -28,6 +28,7 @@
 //!
 //! | question | file |
 //! |---|---|
+//! | what is counted, and how | `plan` |
 //! | the array and the methods that rewritten code uses | `runtime` |
 //! | a whole file | `rewrite`, `write` |
 //! | the tables, annotations and values of a file | `file` |
@@ -41,6 +42,7 @@ pub mod assemble;
 mod code;
 mod error;
 mod file;
+mod plan;
 mod rewrite;
 mod runtime;
 #[cfg(test)]
@@ -48,5 +50,6 @@ mod tests;
 mod write;
 
 pub use error::NotRewritten;
-pub use rewrite::{Entries, Plan, Rewritten, RewrittenClass, RuntimeClass, rewrite};
+pub use plan::{Entries, Plan};
+pub use rewrite::{Rewritten, RewrittenClass, RuntimeClass, rewrite};
 pub use runtime::CLASS;

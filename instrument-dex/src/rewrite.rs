@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use varid_instrument::{Body, Counted, MethodNumber, MethodReference, MethodTable};
+use varid_instrument::{Body, MethodNumber, MethodReference, MethodTable};
 
 use crate::code::{self, MethodCode, NewCode, Shorty};
 use crate::error::{NotRewritten, Result, invalid};
 use crate::file::{
     ClassData, ClassDef, Header, MemberMethod, MembersLeft, MethodId, NO_INDEX, Order, Pools,
 };
+use crate::plan::Plan;
 use crate::runtime::{Runtime, RuntimeMembers};
 
 /// Access flags.
@@ -30,24 +31,6 @@ pub enum RuntimeClass {
     Added,
     /// Another file has it.
     Elsewhere,
-}
-
-/// What the rewritten code counts, and how.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
-    /// The depth of detail. The order of calls is not recorded.
-    pub counted: Counted,
-    /// How methods find their nodes.
-    pub entries: Entries,
-}
-
-/// How a method finds its node in the tree, at its entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entries {
-    /// By a native method: cheaper where the code is interpreted.
-    Called,
-    /// By instructions, in one thread, and in all others by the native method: cheaper where the code is compiled.
-    Inline,
 }
 
 /// A dex file that was rewritten.

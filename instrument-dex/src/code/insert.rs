@@ -24,8 +24,8 @@ use super::instruction::{Instruction, Operand, opcode};
 use super::item::{CodeItem, Handlers};
 use crate::error::{Result, invalid};
 use crate::file::Order;
+use crate::plan::{Entries, Plan};
 use crate::runtime::{Call, RuntimeMembers};
-use crate::{Entries, Plan};
 
 /// The registers that are added.
 pub(crate) const ADDED_REGISTERS: u16 = 7;

@@ -27,7 +27,7 @@ pub(crate) struct MethodCode<'m> {
     pub(crate) offset: u32,
     pub(crate) order: &'m Order,
     pub(crate) runtime: &'m RuntimeMembers,
-    pub(crate) plan: crate::Plan,
+    pub(crate) plan: crate::plan::Plan,
     pub(crate) number: u32,
     pub(crate) arguments: &'m [u8],
 }
