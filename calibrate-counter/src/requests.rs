@@ -31,7 +31,7 @@ pub extern "system" fn Java_varid_calibrate_Host_answer(
     answers.extend(value.to_be_bytes());
 }
 
-/// Implements `static native void flush()`. If nobody reads the answers, no more requests come either.
+/// Implements `static native void flush()`. An error is ignored: the reader of the answers has ended, and it sends no more requests.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_varid_calibrate_Host_flush(
     _environment: *mut c_void,

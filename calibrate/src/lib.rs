@@ -11,6 +11,7 @@
 //! | which instructions does a piece of code execute | `tally` |
 //! | what is executed on a VM, in any format | `program` |
 //! | which units are measured, how often is one repeated | `selection`, `repetition` |
+//! | what units of both formats have in common | `mixed`, `outcome` |
 //! | units of Java's bytecode, of dex code | `jvm`, `dex`: folders |
 //! | how is a VM started, and asked | `vm_command`, `vm_process` |
 //! | when is what measured | `measure` |
@@ -40,6 +41,8 @@ mod error;
 mod jvm;
 mod least_squares;
 mod measure;
+mod mixed;
+mod outcome;
 mod program;
 mod quantile;
 mod repetition;

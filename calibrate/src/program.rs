@@ -9,6 +9,13 @@ use crate::tally::{CostKey, Tally};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MethodNumber(pub u32);
 
+impl MethodNumber {
+    /// The number of the method that follows so many others.
+    pub(crate) fn after(methods: usize) -> Self {
+        Self(u32::try_from(methods).unwrap_or(u32::MAX))
+    }
+}
+
 /// A method that returns how long it took, in ticks of its clock, and its number of repetitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use crate::code::NewCode;
 use crate::error::Result;
 use crate::file::{
-    Annotated, Annotations, Arrays, ClassDef, Cursor, HEADER_SIZE, Kind, NO_INDEX, Output, Remap,
-    TablePlace,
+    Annotated, Annotations, Arrays, ClassDef, Cursor, Kind, NO_INDEX, Output, Remap,
 };
 use crate::rewrite::{File, NewClass, RuntimeClass, access};
 
@@ -22,24 +21,12 @@ impl File<'_> {
         let has_runtime = runtime_class == RuntimeClass::Added;
         let defined = classes.len().saturating_add(usize::from(has_runtime));
         let mut out = Output::new(self.limit);
-        let tables = [
-            (Kind::Header, 1, HEADER_SIZE),
-            (Kind::StringId, order.strings.len(), 4),
-            (Kind::TypeId, order.types.len(), 4),
-            (Kind::ProtoId, order.protos.len(), 12),
-            (Kind::FieldId, order.fields.len(), 8),
-            (Kind::MethodId, order.methods.len(), 8),
-            (Kind::ClassDef, defined, 32),
+        let mut places = order.reserve_tables(defined, &mut out)?;
+        for (kind, count, size) in [
             (Kind::CallSiteId, header.call_sites.count as usize, 4),
             (Kind::MethodHandle, header.method_handles.count as usize, 8),
-        ];
-        let mut places = Vec::new();
-        for (kind, count, size) in tables {
-            let at = out.at()?;
-            out.section(kind, count, at);
-            places.push(TablePlace { count, at });
-            let bytes = count.saturating_mul(size as usize);
-            out.put(&vec![0; bytes]);
+        ] {
+            places.push(out.reserve(kind, count, size)?);
         }
         let data_start = out.at()?;
         let texts = self.pools.write_texts(order, &mut out)?;

@@ -52,7 +52,9 @@ pub fn dex_program(selection: &Selection, clocks: &[Clock]) -> Result<Program, E
         parts.add(index, unit, clocks, &mut program.timers)?;
     }
     for clock in clocks {
-        program.clocks.push((*clock, number(parts.methods.len())));
+        program
+            .clocks
+            .push((*clock, MethodNumber::after(parts.methods.len())));
         parts.methods.push(Called::Clock(*clock));
     }
     add_main(&parts.methods, &mut parts.dex)?;
@@ -61,10 +63,6 @@ pub fn dex_program(selection: &Selection, clocks: &[Clock]) -> Result<Program, E
         bytes: parts.dex.finish()?,
     });
     Ok(program)
-}
-
-fn number(index: usize) -> MethodNumber {
-    MethodNumber(u32::try_from(index).unwrap_or(u32::MAX))
 }
 
 /// Returns the keys whose costs no unit can tell apart.
@@ -101,7 +99,7 @@ impl Parts {
             let [short, long] = repetition.runs(|copies| {
                 let called = format!("{clock}{}", self.methods.len());
                 add(&mut class, &mut self.dex, &called, unit, copies, *clock)?;
-                let method = number(self.methods.len());
+                let method = MethodNumber::after(self.methods.len());
                 self.methods.push(Called::Timed(descriptor.clone(), called));
                 Ok::<_, NotRewritten>(method)
             })?;

@@ -1,12 +1,13 @@
 //! Which units are there of the imperative instructions: those on constants, registers, numbers, branches?
 
 use super::encode::{self, Register};
-use super::instruction::{Instruction, Outcome};
+use super::instruction::Instruction;
 use super::registers::{
     DOUBLE, DOUBLE_RESULT, FAR_INT, FAR_LONG, FAR_OBJECT, FLOAT, FLOAT_RESULT, INT, INT_RESULT,
     LONG, LONG_RESULT, MINUS, OBJECT, ONE, REFERENCE, SMALL, SMALL_LONG, ZERO,
 };
 use super::unit::Unit;
+use crate::outcome::Outcome;
 
 /// The type of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -224,7 +225,7 @@ pub(super) fn branch_of_one(opcode: u8, outcome: Outcome) -> Instruction {
 
 fn branches() -> Vec<Unit> {
     let mut units = Vec::new();
-    for outcome in [Outcome::Taken, Outcome::Not] {
+    for outcome in Outcome::BOTH {
         units.extend((0x32..=0x37).map(|opcode| Unit::of(branch_of_two(opcode, outcome))));
         units.extend((0x38..=0x3d).map(|opcode| Unit::of(branch_of_one(opcode, outcome))));
     }

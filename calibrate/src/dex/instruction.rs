@@ -1,26 +1,10 @@
 //! Which instructions do units have, how are they written, and which keys do they count for?
 
+use crate::outcome::Outcome;
 use crate::tally::{CostKey, Tally};
 use varid_instrument_dex::NotRewritten;
 use varid_instrument_dex::assemble::{Code, DexBuilder};
 use varid_symbolizer::dex::Dialect;
-
-/// Whether a conditional branch is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Taken,
-    Not,
-}
-
-impl Outcome {
-    /// Returns what a key has behind the opcode.
-    pub(super) const fn suffix(self) -> &'static str {
-        match self {
-            Self::Taken => "_taken",
-            Self::Not => "_not",
-        }
-    }
-}
 
 /// An instruction of a unit. Branches and switches lead to the next instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]

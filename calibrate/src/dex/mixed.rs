@@ -3,36 +3,23 @@
 use super::catalogue::{branch_of_one, branch_of_two};
 use super::encode::{self, Register};
 use super::fixture::{FieldKind, Holder};
-use super::instruction::{Instruction, Outcome};
+use super::instruction::Instruction;
 use super::objects::Call;
 use super::registers::{
     ARRAY, ARRAYS, DOUBLE, DOUBLE_RESULT, INT, INT_RESULT, LONG, LONG_RESULT, OBJECT, REFERENCE,
     SMALL, SMALL_LONG, ZERO,
 };
 use super::unit::Unit;
-use fastrand::Rng;
-
-/// The number of mixed units.
-const UNITS: u64 = 160;
-/// The number of phrases in each: as many that programs are full of as of any others.
-const PHRASES: usize = 24;
+use crate::mixed::bodies;
+use crate::outcome::Outcome;
 
 /// Returns units of random phrases. They are the same each time. `others`: units that are phrases, too.
 pub(super) fn units(others: &[Unit]) -> Vec<Unit> {
     let common = common_phrases();
     let others: Vec<_> = others.iter().map(|unit| unit.body.clone()).collect();
-    let mut units = Vec::new();
-    for seed in 0..UNITS {
-        let mut random = Rng::with_seed(seed);
-        let mut body = Vec::new();
-        for phrase in 0..PHRASES {
-            let from = if phrase % 2 == 0 { &common } else { &others };
-            body.extend(random.choice(from).into_iter().flatten().cloned());
-        }
-        let unit = Unit::new(format!("mixed {seed}"), body);
-        units.push(unit.mixed().in_a_loop());
-    }
-    units
+    bodies(&common, &others)
+        .map(|(name, body)| Unit::new(name, body).mixed().in_a_loop())
+        .collect()
 }
 
 /// Short sequences that programs are full of.

@@ -96,7 +96,7 @@ impl Call {
         self.callee.call(encode::range(opcode, registers))
     }
 
-    /// Returns the instruction that takes the result. None: there is none.
+    /// Returns the instruction that takes the result, or None of a call without one.
     fn result(self) -> Option<Instruction> {
         let (opcode, register) = match self.callee {
             Callee::Static(returned) | Callee::Virtual(returned) | Callee::Interface(returned) => {

@@ -54,7 +54,9 @@ pub fn java_program(selection: &Selection, clocks: &[Clock]) -> Result<Program, 
         imperative: names.into_iter().map(CostKey::new).collect(),
     };
     for clock in clocks {
-        program.clocks.push((*clock, number(parts.methods.len())));
+        program
+            .clocks
+            .push((*clock, MethodNumber::after(parts.methods.len())));
         parts.methods.push(Called::Clock(*clock));
     }
     program
@@ -64,10 +66,6 @@ pub fn java_program(selection: &Selection, clocks: &[Clock]) -> Result<Program, 
         .files
         .push(main_class(&parts.methods).map_err(assembly("main"))?);
     Ok(program)
-}
-
-fn number(index: usize) -> MethodNumber {
-    MethodNumber(u32::try_from(index).unwrap_or(u32::MAX))
 }
 
 /// Returns the keys whose costs no unit can tell apart. Each call returns once: what the ways to return differ by is less than what a prediction of
@@ -102,7 +100,7 @@ impl Parts {
             let method = |copies| {
                 let called = format!("{clock}{}", self.methods.len());
                 add(&mut class, &called, unit, copies, *clock)?;
-                let method = number(self.methods.len());
+                let method = MethodNumber::after(self.methods.len());
                 self.methods.push(Called::Timed(name.clone(), called));
                 Ok::<_, NotRewritten>(method)
             };

@@ -1,9 +1,10 @@
 //! Which units are there of the imperative instructions: those on constants, local variables, the stack, numbers, branches?
 
 use super::instruction::Instruction;
-use super::opcode::{Kind, Opcode, Outcome};
+use super::opcode::{Kind, Opcode};
 use super::unit::{Unit, Value};
 use crate::error::Error;
+use crate::outcome::Outcome;
 use varid_instrument::assemble::Constant;
 
 /// A local variable whose number has no form of its own, and one that needs `wide`.

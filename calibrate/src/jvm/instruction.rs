@@ -1,7 +1,8 @@
 //! Which instructions do units have, how are they written, and which keys do they count for?
 
 use super::fixture::{self, FIXTURE};
-use super::opcode::{Call, Kind, Opcode, Outcome};
+use super::opcode::{Call, Kind, Opcode};
+use crate::outcome::Outcome;
 use crate::tally::{CostKey, Tally};
 use varid_instrument::NotRewritten;
 use varid_instrument::assemble::{CodeBuilder, Constant};

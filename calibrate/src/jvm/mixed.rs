@@ -7,12 +7,7 @@ use super::fixture::FIELDS;
 use super::instruction::Instruction;
 use super::opcode::{Call, Kind, Opcode};
 use super::unit::{Unit, Value};
-use fastrand::Rng;
-
-/// The number of mixed units.
-const UNITS: u64 = 160;
-/// The number of phrases in each: as many that programs are full of as of any others.
-const PHRASES: usize = 24;
+use crate::mixed::bodies;
 
 /// The local variables of mixed units: an object in 0 and 1, `int` in 2 to 5, `long` in 6 and 8, `double` in 10 and 12, arrays from 14 on in the order
 /// of the opcodes that load from them.
@@ -43,18 +38,9 @@ pub(super) fn units(imperative: &[Unit]) -> Vec<Unit> {
     let others = imperative.iter().filter(|unit| !unit.has_locals());
     let mut others: Vec<Vec<Instruction>> = others.map(Unit::phrase).collect();
     others.extend(object_phrases());
-    let mut units = Vec::new();
-    for seed in 0..UNITS {
-        let mut random = Rng::with_seed(seed);
-        let mut body = Vec::new();
-        for phrase in 0..PHRASES {
-            let from = if phrase % 2 == 0 { &common } else { &others };
-            body.extend(random.choice(from).into_iter().flatten());
-        }
-        let unit = Unit::new(format!("mixed {seed}"), body);
-        units.push(unit.mixed().in_a_loop().with(LOCALS));
-    }
-    units
+    bodies(&common, &others)
+        .map(|(name, body)| Unit::new(name, body).mixed().in_a_loop().with(LOCALS))
+        .collect()
 }
 
 /// Short sequences that programs are full of. They leave the stack as it is.
@@ -69,7 +55,7 @@ fn common_phrases() -> Vec<Vec<Instruction>> {
     let (d10, d12) = (local(24, 10), local(24, 12));
     let (this, object, array) = (local(42, 0), local(43, 1), local(25, 14));
     let (store_int, store_long, store_double) = (local(54, 5), local(55, 8), local(57, 12));
-    use super::opcode::Outcome::{Not, Taken};
+    use crate::outcome::Outcome::{Not, Taken};
     vec![
         // x = y + z and the like.
         vec![i2, i3, plain(96), store_int],

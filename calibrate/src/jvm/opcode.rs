@@ -1,4 +1,4 @@
-//! What distinguishes instructions: opcodes, types, outcomes of branches, ways to call.
+//! What distinguishes instructions: opcodes, types, ways to call.
 
 use crate::error::Error;
 use varid_symbolizer::class::java_mnemonic;
@@ -81,24 +81,6 @@ impl Kind {
             Self::Double => 175,
             Self::Reference => 176,
         })
-    }
-}
-
-/// Whether a conditional branch is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Taken,
-    Not,
-}
-
-impl Outcome {
-    pub(super) const BOTH: [Self; 2] = [Self::Taken, Self::Not];
-
-    pub(super) const fn suffix(self) -> &'static str {
-        match self {
-            Self::Taken => "_taken",
-            Self::Not => "_not",
-        }
     }
 }
 

@@ -23,7 +23,7 @@ const START: Local = Local(202);
 fn loop_end() -> [Instruction; 2] {
     [
         Instruction::Local(Opcode(21), ITERATIONS.0),
-        Instruction::If(Opcode(IFGT), super::opcode::Outcome::Taken),
+        Instruction::If(Opcode(IFGT), crate::outcome::Outcome::Taken),
     ]
 }
 

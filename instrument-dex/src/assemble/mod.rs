@@ -27,7 +27,7 @@ use members::{NamedClass, NamedMethod, TypeLists, write_members};
 use prototype::Prototype;
 
 use crate::error::{NotRewritten, Result};
-use crate::file::{FieldId, HEADER_SIZE, Kind, MethodId, NO_INDEX, Output, Pools, TablePlace};
+use crate::file::{FieldId, MethodId, NO_INDEX, Output, Pools};
 
 /// The version that each ART and Dalvik reads.
 const MAGIC: [u8; 8] = *b"dex\n035\0";
@@ -111,21 +111,7 @@ impl DexBuilder {
             .collect::<Result<_>>()?;
         let order = self.pools.sort()?;
         let mut out = Output::new(LIMIT);
-        let mut tables = Vec::new();
-        for (kind, count, size) in [
-            (Kind::Header, 1, HEADER_SIZE),
-            (Kind::StringId, order.strings.len(), 4),
-            (Kind::TypeId, order.types.len(), 4),
-            (Kind::ProtoId, order.protos.len(), 12),
-            (Kind::FieldId, order.fields.len(), 8),
-            (Kind::MethodId, order.methods.len(), 8),
-            (Kind::ClassDef, named.len(), 32),
-        ] {
-            let at = out.at()?;
-            out.section(kind, count, at);
-            tables.push(TablePlace { count, at });
-            out.put(&vec![0; count.saturating_mul(size as usize)]);
-        }
+        let tables = order.reserve_tables(named.len(), &mut out)?;
         let data_start = out.at()?;
         let texts = self.pools.write_texts(&order, &mut out)?;
         let mut lists = TypeLists::start(&mut out)?;
@@ -140,7 +126,7 @@ impl DexBuilder {
         lists.finish(&mut out);
         let members = write_members(named, &order, &mut out)?;
         let map = out.write_map()?;
-        let place = |index: usize| tables.get(index).map_or(0, |table: &TablePlace| table.at);
+        let place = |index: usize| tables.get(index).map_or(0, |table| table.at);
         out.replace(
             place(1),
             &self.pools.tables(&order, &texts, &lists.by_types),

@@ -111,6 +111,14 @@ impl Output {
         }
     }
 
+    /// Leaves room for a table of items of a size in bytes, which are written later. Returns where it is.
+    pub(crate) fn reserve(&mut self, kind: Kind, count: usize, size: u32) -> Result<TablePlace> {
+        let at = self.at()?;
+        self.section(kind, count, at);
+        self.put(&vec![0; count.saturating_mul(size as usize)]);
+        Ok(TablePlace { count, at })
+    }
+
     /// Writes the map list. Returns its offset.
     pub(crate) fn write_map(&mut self) -> Result<u32> {
         self.align();

@@ -5,7 +5,7 @@ use std::{borrow::Cow, cmp::Ordering, collections::HashMap};
 use varid_symbolizer::dex::decode_modified_utf8;
 
 use super::header::Header;
-use super::{Cursor, Kind, Output};
+use super::{Cursor, HEADER_SIZE, Kind, Output, TablePlace};
 use crate::error::{NotRewritten, Result, invalid};
 
 /// The most items that instructions can refer to.
@@ -72,6 +72,28 @@ pub(crate) struct Order {
     pub(crate) protos: Remap,
     pub(crate) fields: Remap,
     pub(crate) methods: Remap,
+}
+
+impl Order {
+    /// Leaves room for the header and the tables that it lists, in their order. `classes`: how many are defined.
+    pub(crate) fn reserve_tables(
+        &self,
+        classes: usize,
+        out: &mut Output,
+    ) -> Result<Vec<TablePlace>> {
+        [
+            (Kind::Header, 1, HEADER_SIZE),
+            (Kind::StringId, self.strings.len(), 4),
+            (Kind::TypeId, self.types.len(), 4),
+            (Kind::ProtoId, self.protos.len(), 12),
+            (Kind::FieldId, self.fields.len(), 8),
+            (Kind::MethodId, self.methods.len(), 8),
+            (Kind::ClassDef, classes, 32),
+        ]
+        .into_iter()
+        .map(|(kind, count, size)| out.reserve(kind, count, size))
+        .collect()
+    }
 }
 
 impl Remap {
