@@ -13,7 +13,8 @@ import json
 import re
 import subprocess
 import sys
-from collections import Counter
+import tempfile
+from collections import Counter, defaultdict
 from datetime import datetime
 from pathlib import Path
 
@@ -29,8 +30,8 @@ WEIGHTS = {
     "jdk.ThreadPark": "duration",
     "jdk.ThreadSleep": "duration",
 }
-# ns: the tool converts the times of later chunks by the clock of the first, and a chunk's own differs by tens of nanoseconds.
-TOLERANCE = 1_000
+# ns: a time and a duration are rounded each.
+TOLERANCE = 10
 SHOWN = 5
 # The name and the id that a session gives to samples without a thread: Linux has no such id.
 NO_THREAD = ("[unknown]", (1 << 22) + 1)
@@ -56,20 +57,33 @@ def method(frame):
     return f"{name}.{frame['method']['name']}"
 
 
-def printed(jfr, file, event):
-    """The samples of an event that the tool prints: time, and what else is compared."""
-    arguments = [jfr, "print", "--json", "--stack-depth", "100", "--events", event, file]
-    text = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
-    for found in json.loads(text)["recording"]["events"]:
-        values = found["values"]
-        thread = values["sampledThread"] if "sampledThread" in values else values["eventThread"]
-        name, tid = (thread["javaName"] or thread["osName"], thread["osThreadId"]) if thread else NO_THREAD
-        duration = duration_ns(values["duration"]) if "duration" in values else 0
-        field = WEIGHTS[event]
-        weight = 1 if field is None else duration if field == "duration" else values[field]
-        frames = (values["stackTrace"] or {"frames": []})["frames"]
-        stack = tuple((method(frame), max(frame["lineNumber"], 0)) for frame in frames)
-        yield time_ns(values["startTime"]) + duration, (name, tid, weight, stack)
+def run(*arguments):
+    return subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
+
+
+def printed(jfr, file, folder):
+    """The samples of all events that the tool prints: the event, the time, and what else is compared.
+
+    Each chunk is printed by itself: of a whole file the tool converts all times by the clock of the first chunk, and between two chunks the
+    system's clock may be set.
+    """
+    run(jfr, "disassemble", "--max-chunks", "1", "--output", folder, file)
+    for chunk in Path(folder).glob("*.jfr"):
+        text = run(jfr, "print", "--json", "--stack-depth", "100", "--events", ",".join(WEIGHTS), chunk)
+        yield from map(sample, json.loads(text)["recording"]["events"])
+
+
+def sample(printed):
+    """The event of a sample, its time, and what else is compared."""
+    event, values = printed["type"], printed["values"]
+    thread = values["sampledThread"] if "sampledThread" in values else values["eventThread"]
+    name, tid = (thread["javaName"] or thread["osName"], thread["osThreadId"]) if thread else NO_THREAD
+    duration = duration_ns(values["duration"]) if "duration" in values else 0
+    field = WEIGHTS[event]
+    weight = 1 if field is None else duration if field == "duration" else values[field]
+    frames = (values["stackTrace"] or {"frames": []})["frames"]
+    stack = tuple((method(frame), max(frame["lineNumber"], 0)) for frame in frames)
+    return event, (time_ns(values["startTime"]) + duration, (name, tid, weight, stack))
 
 
 def imported(file, start):
@@ -85,8 +99,12 @@ def imported(file, start):
 def main():
     jfr, file, folder, start = sys.argv[1:]
     counts, differences = {}, []
+    samples = defaultdict(list)
+    with tempfile.TemporaryDirectory() as chunks:
+        for event, found in printed(jfr, file, chunks):
+            samples[event].append(found)
     for event in WEIGHTS:
-        expected = sorted(printed(jfr, file, event))
+        expected = sorted(samples[event])
         path = Path(folder) / f"{event}.jsonl"
         found = sorted(imported(path, int(start))) if path.exists() else []
         counts[event] = len(found)

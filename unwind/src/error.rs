@@ -16,8 +16,8 @@ pub enum UnwindError {
     /// whose value is lost.
     #[error("no unwind information for address {0}")]
     NoInfo(Address),
-    /// The file of the code at this address, which may have unwind information, has not been read yet.
-    #[error("the file of the code at {0} has not been read yet")]
+    /// The rules of the code at this address have not been read, yet or in time.
+    #[error("the unwind rules of the code at {0} have not been read")]
     NotRead(Address),
     /// The return address is not in code: the stack does not agree with the rules.
     #[error("return address {0} leads to no code")]

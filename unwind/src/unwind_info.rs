@@ -12,7 +12,7 @@ pub enum CodeRule {
     Rule(Rc<Rule>),
     /// There is code without a rule. The machine's conventions may lead to the caller.
     Unknown,
-    /// There is code whose rules have not been read yet. Nothing is guessed: later samples have the rules.
+    /// There is code whose rules have not been read, yet or in time: its file is late, or it is gone. Nothing is guessed.
     NotRead,
     /// There is no code.
     NoCode,

@@ -43,7 +43,7 @@ enum CodeAt<'m> {
     Linked,
     /// Code whose callers are not on the stack.
     Thawing,
-    /// Code whose file has not been read yet.
+    /// Code whose rules have not been read.
     NotRead,
     /// No code.
     None,

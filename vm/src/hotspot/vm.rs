@@ -504,7 +504,10 @@ impl VmCompiler for HotSpotVm {
         sample: &CapturedSample,
         process: &Process,
     ) -> Option<CodeRule> {
-        let blob = self.code_of(frame, sample, process)?.ok()?;
+        let Ok(blob) = self.code_of(frame, sample, process)? else {
+            // Frame pointers lead past callers: the VM's code keeps other values in that register.
+            return Some(CodeRule::NotRead);
+        };
         let memory = ForeignMemory::new(process.pid);
         let is_entry = frame.address == FrameAddress::Return(self.jvm.call_stub_return);
         let frames = match self.partial_frame(&blob, frame) {

@@ -125,7 +125,8 @@ pub trait VmCompiler {
     /// Called with each sample that is about to be attributed, so that what its frames need can be read at once.
     fn expect(&self, _sample: &CapturedSample) {}
 
-    /// Returns how to leave a native frame of compiled code. None if it is other code, or not known.
+    /// Returns how to leave a native frame of compiled code. None if it is other code, or what is known of the code does not tell: the
+    /// machine's conventions may lead to the caller.
     fn unwind_rule(
         &self,
         frame: &NativeFrame,

@@ -1,6 +1,7 @@
 //! Tests with made-up VMs that have the tables of real builds.
 
 mod lies;
+mod unknown_code;
 
 use super::error::{JvmError, Result};
 use super::flags::Collector;
