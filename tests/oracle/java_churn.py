@@ -230,8 +230,8 @@ class Oracle:
                     if others > between:
                         break
             self.counts["unnamed"] += all(frames[at - 1] in UNKNOWN for at in reached) and bool(reached)
-            if not reached and frames[-1:] and frames[-1].startswith("[") and frames[-1] not in UNKNOWN:
-                # The session says that it does not know the callers.
+            if not reached and frames[-1:] and frames[-1].startswith("["):
+                # The session says that it does not know the callers, or the code that they have called.
                 self.counts["end early"] += 1
                 return None
             if not reached:
