@@ -10,8 +10,8 @@ use std::{
 };
 
 use varid_instrument::{
-    ClassPattern, MethodNumber, NotRewritten, Plan, Rewritten, TreeAddress, node, rewrite,
-    runtime_class, thread_class,
+    ClassPattern, MethodNumber, NotRewritten, Plan, Rewritten, SwitchAddress, TreeAddress, node,
+    rewrite, runtime_class, switched_runtime_class, thread_class,
 };
 use varid_jvmti::{FieldId, GlobalHandle, Handle, Jni, Jvmti, RawJni};
 
@@ -50,6 +50,8 @@ pub(crate) struct Agent {
     tables: Tables,
     /// The order of calls, if it is recorded.
     order: Option<Order>,
+    /// The word that switches counting. None: it is always on.
+    switch: Option<SwitchAddress>,
     plan: Plan,
     /// The classes that are counted. Empty: all are.
     include: Vec<ClassPattern>,
@@ -101,6 +103,8 @@ pub(crate) struct Files {
     pub(crate) tables: Tables,
     /// The order of calls, if it is recorded.
     pub(crate) order: Option<Order>,
+    /// The word that switches counting. None: it is always on.
+    pub(crate) switch: Option<SwitchAddress>,
 }
 
 /// The native method of the runtime class. The VM finds it by its name, as [`varid_instrument::runtime::order`] says.
@@ -144,6 +148,7 @@ impl Agent {
             tree: files.tree,
             tables: files.tables,
             order: files.order,
+            switch: files.switch,
             plan: Plan {
                 counted: options.counted,
                 intrinsics: options.intrinsics,
@@ -166,7 +171,11 @@ impl Agent {
 
     /// Defines the class that the rewritten classes call. No bytecode has run. Returns false if the VM refuses it.
     pub(crate) fn define_runtime(&self, jni: Jni) -> bool {
-        let class = runtime_class(TreeAddress(self.tree.address()), &self.plan);
+        let tree = TreeAddress(self.tree.address());
+        let class = match self.switch {
+            Some(switch) => switched_runtime_class(tree, switch, &self.plan),
+            None => runtime_class(tree, &self.plan),
+        };
         jni.define_boot_class(names::CELL, &class).is_some()
     }
 

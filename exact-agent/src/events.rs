@@ -20,6 +20,7 @@ use crate::{
     options::Options,
     order::Order,
     start,
+    switch::map_switch,
     tables::Tables,
     tree_file::TreeFile,
 };
@@ -105,6 +106,8 @@ fn enable(jvmti: Jvmti) -> varid_jvmti::Result<()> {
 /// Makes the files of this process, and maps the tree at a place. After an exec it has others.
 pub(crate) fn files(options: &Options, place: &Place) -> io::Result<Files> {
     let pid = process::id();
+    let is_switched = options.is_switched.then_some(&options.folder);
+    let switch = is_switched.map(|folder| map_switch(folder)).transpose()?;
     let mut number = 0_u32;
     loop {
         let path = |kind| -> PathBuf { options.folder.join(format!("{pid}.{number}.{kind}")) };
@@ -126,6 +129,7 @@ pub(crate) fn files(options: &Options, place: &Place) -> io::Result<Files> {
                     tree,
                     tables,
                     order,
+                    switch,
                 });
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

@@ -13,6 +13,7 @@
 //! | the VM's events | `events` |
 //! | which classes are rewritten, where do threads count | `agent` |
 //! | when does counting start | `start` |
+//! | is counting switched off and on | `switch` |
 //! | classes that the VM does not show to agents | `hidden` |
 //! | what rewritten dex code calls in ART | `art` |
 //! | the array through which that code accesses the tree | `word_array` |
@@ -33,8 +34,10 @@ mod options;
 pub mod order;
 pub mod record;
 mod start;
+mod switch;
 mod tables;
 mod tree_file;
 mod word_array;
 
 pub use options::{Options, OptionsError};
+pub use switch::{Counting, SWITCH, create_switch, read_switch, write_switch};

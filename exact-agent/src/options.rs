@@ -12,6 +12,10 @@ const NO_CLASSES: &str = "none";
 const LEAVES: &str = "leaves";
 const EXPANDED: &str = "expanded";
 
+/// The values of [`Options::is_switched`].
+const ALWAYS: &str = "always";
+const SWITCHED: &str = "switched";
+
 /// Stands for a comma in [`Options::within`].
 const COMMA: &str = "|";
 /// Separates the patterns of [`Options::include`].
@@ -28,6 +32,7 @@ const AND: &str = ":";
 ///     intrinsics: Intrinsics::Expanded,
 ///     bytes: 1 << 20,
 ///     class_files: true,
+///     is_switched: false,
 ///     within: Some(MethodPattern::new("App.run(int,int)")),
 ///     include: ["org.example.*", "App"].map(ClassPattern::new).to_vec(),
 ///     folder: "/tmp/a, b".into(),
@@ -44,6 +49,8 @@ pub struct Options {
     pub bytes: u64,
     /// Whether the tables have the class files. They do if blocks are counted.
     pub class_files: bool,
+    /// Whether the file [`SWITCH`](crate::SWITCH) in the folder switches counting on and off.
+    pub is_switched: bool,
     /// The method in whose extent calls are counted. None: all are.
     pub within: Option<MethodPattern>,
     /// The classes that are counted. Empty: all are.
@@ -55,7 +62,7 @@ pub struct Options {
 /// What is wrong with the agent's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionsError {
-    /// They are not seven values, separated by commas.
+    /// They are not eight values, separated by commas.
     Shape,
     /// The first one is none of `calls`, `blocks` and `order`.
     Counted,
@@ -65,13 +72,15 @@ pub enum OptionsError {
     Bytes(ParseIntError),
     /// The fourth one is neither `classes` nor `none`.
     ClassFiles,
+    /// The fifth one is neither `always` nor `switched`.
+    Switched,
 }
 
 impl fmt::Display for OptionsError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shape => out.write_str(
-                "the options are not COUNTED,INTRINSICS,BYTES,CLASSES,WITHIN,INCLUDE,FOLDER",
+                "the options are not COUNTED,INTRINSICS,BYTES,CLASSES,SWITCH,WITHIN,INCLUDE,FOLDER",
             ),
             Self::Counted => {
                 out.write_str("what is counted is none of 'calls', 'blocks' and 'order'")
@@ -82,6 +91,9 @@ impl fmt::Display for OptionsError {
             Self::Bytes(error) => write!(out, "the size of the tree: {error}"),
             Self::ClassFiles => {
                 out.write_str("what the tables have of classes is neither 'classes' nor 'none'")
+            }
+            Self::Switched => {
+                out.write_str("when calls are counted is neither 'always' nor 'switched'")
             }
         }
     }
@@ -96,12 +108,13 @@ impl Options {
     ///
     /// They have another form.
     pub fn parse(text: &str) -> Result<Self, OptionsError> {
-        let parts: Vec<_> = text.splitn(7, ',').collect();
+        let parts: Vec<_> = text.splitn(8, ',').collect();
         let [
             counted,
             intrinsics,
             bytes,
             class_files,
+            switch,
             within,
             include,
             folder,
@@ -126,6 +139,11 @@ impl Options {
                 CLASSES => true,
                 NO_CLASSES => false,
                 _ => return Err(OptionsError::ClassFiles),
+            },
+            is_switched: match switch {
+                SWITCHED => true,
+                ALWAYS => false,
+                _ => return Err(OptionsError::Switched),
             },
             within: (!within.is_empty()).then(|| MethodPattern::new(&within.replace(COMMA, ","))),
             include: include
@@ -153,6 +171,10 @@ impl fmt::Display for Options {
             true => CLASSES,
             false => NO_CLASSES,
         };
+        let switch = match self.is_switched {
+            true => SWITCHED,
+            false => ALWAYS,
+        };
         let (bytes, folder) = (self.bytes, self.folder.display());
         let within = self.within.as_ref().map_or("", MethodPattern::as_str);
         let within = within.replace(',', COMMA);
@@ -160,7 +182,7 @@ impl fmt::Display for Options {
         let include = include.join(AND);
         write!(
             out,
-            "{counted},{intrinsics},{bytes},{class_files},{within},{include},{folder}"
+            "{counted},{intrinsics},{bytes},{class_files},{switch},{within},{include},{folder}"
         )
     }
 }
@@ -172,13 +194,19 @@ mod tests {
     #[test]
     fn a_wrong_option_is_named() {
         let error = |text: &str| Options::parse(text).unwrap_err();
-        assert_eq!(error("calls,leaves,1,none,,"), OptionsError::Shape);
-        assert_eq!(error("all,leaves,1,none,,,/"), OptionsError::Counted);
-        assert_eq!(error("calls,none,1,none,,,/"), OptionsError::Intrinsics);
+        assert_eq!(error("calls,leaves,1,none,always,,"), OptionsError::Shape);
+        assert_eq!(error("all,leaves,1,none,always,,,/"), OptionsError::Counted);
+        assert_eq!(
+            error("calls,none,1,none,always,,,/"),
+            OptionsError::Intrinsics
+        );
         assert!(matches!(
-            error("calls,leaves,x,none,,,/"),
+            error("calls,leaves,x,none,always,,,/"),
             OptionsError::Bytes(_)
         ));
-        assert_eq!(error("calls,leaves,1,all,,,/"), OptionsError::ClassFiles);
+        let wrong = error("calls,leaves,1,all,always,,,/");
+        assert_eq!(wrong, OptionsError::ClassFiles);
+        let wrong = error("calls,leaves,1,none,never,,,/");
+        assert_eq!(wrong, OptionsError::Switched);
     }
 }

@@ -162,10 +162,11 @@ impl DexProgram {
         }
         let asks_for_more = options.within.is_some()
             || !options.include.is_empty()
+            || options.is_switched
             || options.intrinsics == Intrinsics::Expanded;
         if options.counted == Counted::Order || asks_for_more {
             return Err(Error::Option {
-                option: "--call-order, --within, --include or --intrinsics expand",
+                option: "--call-order, --within, --include, --switch or --intrinsics expand",
                 reason: "they are for HotSpot only",
             });
         }

@@ -70,6 +70,7 @@ mod tests {
                 intrinsics: Intrinsics::Leaves,
                 bytes: 64,
                 class_files: false,
+                is_switched: false,
                 within: None,
                 include: Vec::new(),
                 folder: folder.into(),
@@ -78,7 +79,7 @@ mod tests {
         };
         let (_, options) = value("/c d").unwrap();
         assert!(
-            options.ends_with("\"-agentpath:/a b/agent.so=calls,leaves,64,none,,,/c d\""),
+            options.ends_with("\"-agentpath:/a b/agent.so=calls,leaves,64,none,always,,,/c d\""),
             "{options}"
         );
         assert!(value("/c\"d").is_err());

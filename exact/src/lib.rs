@@ -15,6 +15,7 @@
 //! | which addresses do methods have in the session | `names` |
 //! | which class files does the session have, how is an archive in it written | `class_archive`, `session_zip` |
 //! | the class files of a run as a folder | `class_folder` |
+//! | which contexts without counts are in the session | `waiting` |
 //! | the session | `session` |
 
 #![forbid(unsafe_code)]
@@ -35,6 +36,7 @@ mod session_zip;
 mod tables;
 mod tree;
 mod vms;
+mod waiting;
 mod words;
 
 pub use class_folder::{WrittenClasses, write_classes};

@@ -20,6 +20,7 @@ use crate::{
     tables::{CountedMethod, Tables},
     tree::Tree,
     vms::Vm,
+    waiting::{Caller, Visited, Waiting},
 };
 
 /// The counters of a session. The second one exists if blocks are counted.
@@ -160,6 +161,7 @@ struct Process<'v> {
     order: Option<CallOrder>,
     taken: Taken,
     methods: HashMap<MethodNumber, Option<Method>>,
+    waiting: Waiting,
     /// Contexts whose methods have no address, because the range is full.
     unnamed: u64,
     /// Contexts whose instructions have no values of their own.
@@ -173,14 +175,6 @@ struct Method {
     address: Address,
     /// By the index in the method's table. None if no context was called there.
     sites: Vec<Option<SiteId>>,
-}
-
-/// The caller of a context.
-#[derive(Debug, Clone, Copy)]
-struct Caller {
-    /// None if its method has no address.
-    node: Option<NodeId>,
-    method: MethodNumber,
 }
 
 impl Session {
@@ -202,6 +196,7 @@ impl Session {
             order,
             taken: Taken::default(),
             methods: HashMap::new(),
+            waiting: Waiting::default(),
             unnamed: 0,
             without_places: 0,
         };
@@ -275,29 +270,35 @@ impl Session {
         MonotonicNs::new(time.max(earliest))
     }
 
-    /// Adds a node with its counts, and the leaves that it calls.
+    /// Adds a node with its counts, and the leaves that it calls. If nothing was counted in it, it waits for one of its callees.
     fn add_node(
         &mut self,
         process: &mut Process<'_>,
         thread: Option<&ThreadRecord>,
-        caller: Option<Caller>,
+        caller: Option<Visited>,
         node: &Node,
         method: &CountedMethod,
-    ) -> Result<Caller> {
+    ) -> Result<Visited> {
+        let executions: Vec<_> = of_instructions(node, method).collect();
+        let is_idle = node.calls == 0 && executions.iter().all(|(_, count)| *count == 0);
+        // The order may have a call that a killed VM has not counted.
+        if is_idle && process.order.is_none() {
+            return Ok(process.waiting.push(caller, node.site, node.method));
+        }
+        let caller = self.add_callers(process, thread, caller)?;
         let added = self.add_context(process, thread, caller, node.site, node.method)?;
         let this = Caller {
             node: added,
             method: node.method,
         };
         let Some(id) = added else {
-            return Ok(this);
+            return Ok(Visited::Added(this));
         };
         if let Some(order) = &mut process.order {
             order.add(node, method, id);
         }
         self.set(id, CALLS, None, node.calls)?;
         self.summary.calls = self.summary.calls.saturating_add(node.calls);
-        let executions: Vec<_> = of_instructions(node, method).collect();
         let has_room = self.values < MAX_VALUES;
         if has_room {
             for (bci, count) in &executions {
@@ -316,7 +317,30 @@ impl Session {
                 self.summary.calls = self.summary.calls.saturating_add(calls);
             }
         }
-        Ok(this)
+        Ok(Visited::Added(this))
+    }
+
+    /// Adds a context and its callers, if they wait.
+    fn add_callers(
+        &mut self,
+        process: &mut Process<'_>,
+        thread: Option<&ThreadRecord>,
+        of: Option<Visited>,
+    ) -> Result<Option<Caller>> {
+        let (mut caller, missing) = process.waiting.missing(of);
+        for index in missing {
+            if let Some(context) = process.waiting.get(index) {
+                let added =
+                    self.add_context(process, thread, caller, context.site, context.method)?;
+                let this = Caller {
+                    node: added,
+                    method: context.method,
+                };
+                process.waiting.set_added(index, this);
+                caller = Some(this);
+            }
+        }
+        Ok(caller)
     }
 
     /// Adds a context without counts. None if its method has no address.

@@ -112,7 +112,9 @@ pub use error::NotRewritten;
 pub use pattern::{ClassPattern, MethodPattern};
 pub use plan::{Counted, Intrinsics, Plan};
 pub use rewrite::rewrite;
-pub use runtime::{TreeAddress, runtime_class, thread_class};
+pub use runtime::{
+    SwitchAddress, TreeAddress, runtime_class, switched_runtime_class, thread_class,
+};
 pub use table::{
     Bci, Block, Body, Executions, Line, MethodNumber, MethodReference, MethodTable, Plain,
     Rewritten, Site,

@@ -9,7 +9,7 @@ use varid_instrument::Intrinsics;
 #[derive(Debug, Args)]
 pub struct ExactArgs {
     /// The command and its arguments: a Java program, a script that starts some, or artvm with dex files. Each VM counts, from its main method on.
-    #[arg(trailing_var_arg = true, required = true)]
+    #[arg(trailing_var_arg = true, required_unless_present = "pid")]
     pub command: Vec<OsString>,
     /// The session's folder [default: a new one among the sessions].
     #[arg(short, long, value_name = "SESSION")]
@@ -29,6 +29,13 @@ pub struct ExactArgs {
     /// hangs below the call of them [default: all classes].
     #[arg(long, value_name = "CLASSES", value_delimiter = ',', value_parser = parse_name)]
     pub include: Vec<String>,
+    /// Count or do not count when the program starts. SIGUSR2 to varid, the program itself, and --pid switch it later [default: all is counted, and
+    /// nothing can be switched].
+    #[arg(long, value_enum, conflicts_with = "call_order")]
+    pub switch: Option<SwitchArg>,
+    /// Switch the VMs of a command that was started with --switch, by the process of one of them. It starts nothing.
+    #[arg(long, value_name = "PID", requires = "switch", conflicts_with_all = ["command", "output"])]
+    pub pid: Option<u32>,
     /// What is counted of methods of the JDK that HotSpot's compilers replace by machine code, such as Math.max and Arrays.copyOf.
     #[arg(long, value_enum, default_value_t = IntrinsicsArg::Leaf)]
     pub intrinsics: IntrinsicsArg,
@@ -49,6 +56,15 @@ pub enum IntrinsicsArg {
     Leaf,
     /// The same as of other methods: the compilers compile their bytecode, so that programs run slower.
     Expand,
+}
+
+/// Whether calls are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SwitchArg {
+    /// They are.
+    On,
+    /// They are not. Contexts are followed all the same, so that they are whole later.
+    Off,
 }
 
 impl From<IntrinsicsArg> for Intrinsics {

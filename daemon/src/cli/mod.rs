@@ -46,7 +46,7 @@ pub use diff::{DiffArgs, Sides};
 #[cfg(feature = "host")]
 pub use estimate::{AssumedCache, EstimateArgs, ProgramArgs, SummaryFormat};
 #[cfg(feature = "host")]
-pub use exact::{ExactArgs, IntrinsicsArg};
+pub use exact::{ExactArgs, IntrinsicsArg, SwitchArg};
 #[cfg(feature = "host")]
 pub use export::ExportArgs;
 #[cfg(feature = "host")]

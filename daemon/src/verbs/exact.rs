@@ -1,5 +1,7 @@
 //! `varid exact`: counts each call of a Java program, or of dex code, by its calling context.
 
+mod switch;
+
 use super::launch::Held;
 use super::record;
 use crate::cli::{ExactArgs, IntrinsicsArg};
@@ -14,10 +16,11 @@ use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use switch::{Switch, TREES};
 use varid_exact::{
     DexProgram, Summary, Vm, free_bytes, read_vms, tool_options, write_classes, write_session,
 };
-use varid_exact_agent::Options;
+use varid_exact_agent::{Counting, Options};
 use varid_instrument::{ClassPattern, Counted, MethodPattern};
 use varid_recording::{
     EventDesc, Manifest, SampleSource, SessionTarget, SessionWriter, TargetKind,
@@ -36,6 +39,11 @@ const EVENT: &str = "java-calls";
 
 /// Launches the program, and makes a session of what its VMs have counted. The exit code is the program's.
 pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
+    let switched = args.switch.map(Counting::from);
+    if let Some((pid, counting)) = args.pid.zip(switched) {
+        switch::switch(pid, counting)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let agent = find_agent()?;
     let arguments = args.command.iter().map(|one| one.to_string_lossy());
     let line = arguments.collect::<Vec<_>>().join(" ");
@@ -80,9 +88,12 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
             .map(|it| ClassPattern::new(it))
             .collect(),
         class_files: args.dump_classes.is_some(),
+        is_switched: args.switch.is_some(),
         folder: trees.0.clone(),
     };
     let dex = DexProgram::prepare(&args.command, &agent, &options)?;
+    let switch = switched.map(|counting| Switch::create(&trees.0, counting));
+    let switch = switch.transpose()?;
     let start = monotonic_ns();
     let manifest = Manifest::new(
         EventDesc::without_samples(EVENT),
@@ -98,8 +109,12 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
         dex.keep_files(&mut writer)?;
     }
     let status = match &dex {
-        Some(dex) => launch(&dex.command, dex.environment.clone())?,
-        None => launch(&args.command, tool_options(&agent, &options)?)?,
+        Some(dex) => launch(&dex.command, dex.environment.clone(), switch.as_ref())?,
+        None => launch(
+            &args.command,
+            tool_options(&agent, &options)?,
+            switch.as_ref(),
+        )?,
     };
     let vms = read_vms(&trees.0)?;
     if vms.is_empty() {
@@ -119,6 +134,8 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
     manifest.notes.extend(restrictions(&args, dex.is_some()));
     if let Some(within) = args.within.as_ref().filter(|_| summary.calls == 0) {
         tracing::warn!("no method {within} was called");
+    } else if summary.calls == 0 && args.switch.is_some() {
+        tracing::warn!("nothing was called while counting was on");
     } else if summary.calls == 0 && !args.include.is_empty() {
         tracing::warn!("no method of {} was called", args.include.join(", "));
     }
@@ -142,8 +159,13 @@ fn restrictions(args: &ExactArgs, is_dex: bool) -> Vec<String> {
         "methods that HotSpot's compilers replace, such as Math.max, count no calls: --intrinsics expand"
             .to_owned()
     });
+    let switch = args.switch.map(|_| {
+        "only what ran while counting was on is counted; callers may have been called before"
+            .to_owned()
+    });
     within
         .into_iter()
+        .chain(switch)
         .chain(include)
         .chain(intrinsics)
         .collect()
@@ -184,7 +206,11 @@ fn report(summary: &Summary, folder: &Path, is_last: bool) {
 }
 
 /// Starts the command, and waits until it has ended. A signal to varid ends the command first.
-fn launch(command: &[OsString], environment: (&str, String)) -> anyhow::Result<ExitStatus> {
+fn launch(
+    command: &[OsString],
+    environment: (&str, String),
+    switch: Option<&Switch>,
+) -> anyhow::Result<ExitStatus> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [
         signal_hook::consts::SIGINT,
@@ -202,6 +228,9 @@ fn launch(command: &[OsString], environment: (&str, String)) -> anyhow::Result<E
             .context("cannot wait for the command")?
         {
             return Ok(status);
+        }
+        if let Some(switch) = switch {
+            switch.follow();
         }
         if stop.swap(false, Ordering::Relaxed) {
             let pid = nix::unistd::Pid::from_raw(held.child.id().cast_signed());
@@ -229,7 +258,7 @@ struct Trees(PathBuf);
 impl Trees {
     fn create(session: &Path) -> anyhow::Result<Self> {
         let mut name = std::path::absolute(session)?.into_os_string();
-        name.push(format!(".trees.{}", std::process::id()));
+        name.push(format!("{TREES}{}", std::process::id()));
         let folder = PathBuf::from(name);
         fs::DirBuilder::new()
             .mode(0o700)

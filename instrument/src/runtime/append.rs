@@ -13,7 +13,7 @@ use crate::node;
 
 impl Tree {
     pub(super) fn count_in_order(self, code: &mut Code<'_, '_>) -> Result<()> {
-        Self::increment_counter(code, Local(1), Local(3), |code, at| {
+        self.increment_counter(code, Local(1), Local(3), |code, at| {
             code.load_reference(Local(0));
             code.load_long(at);
             code.call(APPEND, APPEND_TYPE)

@@ -51,12 +51,13 @@ impl Tree {
     }
 
     pub(super) fn count(self, code: &mut Code<'_, '_>) -> Result<()> {
-        Self::increment_counter(code, Local(0), Local(2), |_, _| Ok(()))
+        self.increment_counter(code, Local(0), Local(2), |_, _| Ok(()))
     }
 
     /// Increments the counter at a distance from a thread's place, if the thread is counted, after code for which its address is in a variable.
     /// Then it returns.
     pub(super) fn increment_counter(
+        self,
         code: &mut Code<'_, '_>,
         here: Local,
         offset: Local,
@@ -66,6 +67,7 @@ impl Tree {
         let idle = code.to.label();
         code.load_long(here);
         code.to.branch_by_sign(opcode::IFLE, idle);
+        self.branch_if_off(code, idle)?;
         code.load_long(here);
         code.load_int_as_long(offset);
         code.op(opcode::LADD);
@@ -89,6 +91,7 @@ impl Tree {
         );
         code.load_long(here);
         code.to.branch_by_sign(opcode::IFLE, idle);
+        self.branch_if_off(code, idle)?;
         code.address(here, node::ABORTS.wrapping_sub(node::slot(0)))?;
         code.store_long(at);
         code.to.place(next);

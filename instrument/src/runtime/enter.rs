@@ -38,12 +38,15 @@ impl Tree {
         code.to.branch_by_sign(opcode::IFGT, hit);
         self.fold(code)?;
         code.to.place(hit);
+        let counted = code.to.label();
+        self.branch_if_off(code, counted)?;
         if self.has_order() {
             code.load_reference(cell);
             code.address(node, node::CALLS)?;
             code.call(APPEND, APPEND_TYPE)?;
         }
         code.increment(node, node::CALLS)?;
+        code.to.place(counted);
         code.load_reference(cell);
         code.address(node, node::slot(0))?;
         code.field(opcode::PUTFIELD, CLASS, SLOT, "J")?;
@@ -60,8 +63,11 @@ impl Tree {
 
     /// Counts a call for which there is no room, and returns from `enter` or `elsewhere`.
     fn fold(self, code: &mut Code<'_, '_>) -> Result<()> {
+        let counted = code.to.label();
+        self.branch_if_off(code, counted)?;
         code.constant(self.word(header::FOLDED))?;
         code.call(ADD, ADD_TYPE)?;
+        code.to.place(counted);
         code.load_reference(Local(0));
         code.constant(FOLDED_SLOT)?;
         code.field(opcode::PUTFIELD, CLASS, SLOT, "J")?;

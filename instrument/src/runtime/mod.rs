@@ -18,12 +18,14 @@ mod thread;
 mod tree;
 
 pub use thread::thread_class;
-pub use tree::runtime_class;
+pub use tree::{runtime_class, switched_runtime_class};
 
 /// The runtime class's name.
 pub const CLASS: &str = "java/lang/VaridTree";
 /// Static method of the runtime class, `()V`: begins recording. It does nothing if recording has begun.
 pub const BEGIN: &str = "begin";
+/// Static method of the runtime class, `(Z)V`, if counting is switched: switches it on or off. The program calls it, by reflection.
+pub const SET_COUNTING: &str = "setCounting";
 /// Instance field of the runtime class, of type `long`: the address of the slot in which the thread's next call is recorded. 0 or negative: the
 /// call is not recorded, because the code that calls was entered before recording began (0 down to -2^20), because there was no room for its node
 /// (down to -2^40 - 2^20), or because it is a leaf (below).
@@ -35,6 +37,7 @@ pub const ROOT: &str = "root";
 pub const THREAD_CELL: &str = "varid";
 
 pub(crate) const CELL_TYPE: &str = "Ljava/lang/VaridTree;";
+pub(crate) const SET_COUNTING_TYPE: &str = "(Z)V";
 pub(crate) const CURRENT: &str = "current";
 pub(crate) const CURRENT_TYPE: &str = "()Ljava/lang/VaridTree;";
 pub(crate) const ENTER: &str = "enter";
@@ -55,3 +58,7 @@ pub(crate) const FOLDED_SLOT: i64 = -(1 << 40);
 /// The address of the tree's header in the VM's process. [`node`](crate::node) says what is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeAddress(pub u64);
+
+/// The address in the VM's process of the word that switches counting: 0 is off, anything else on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SwitchAddress(pub u64);

@@ -1,15 +1,15 @@
 //! What does the runtime class do?
 
-use super::memory::{Code, MEMORY, UNSAFE, UNSAFE_TYPE};
+use super::memory::{Address, Code, MEMORY, UNSAFE, UNSAFE_TYPE};
 use super::{
     ABORT, ABORT_TYPE, BEGIN, CELL_TYPE, CLASS, COUNT, COUNT_IN_ORDER, COUNT_IN_ORDER_TYPE,
-    COUNT_TYPE, CURRENT, CURRENT_TYPE, ENTER, ENTER_TYPE, ENTER_WITHIN, ROOT, SLOT, THREAD_CELL,
-    TreeAddress,
+    COUNT_TYPE, CURRENT, CURRENT_TYPE, ENTER, ENTER_TYPE, ENTER_WITHIN, ROOT, SET_COUNTING,
+    SET_COUNTING_TYPE, SLOT, SwitchAddress, THREAD_CELL, TreeAddress,
     order::{self, APPEND, APPEND_TYPE},
 };
 use crate::assembler::Local;
 use crate::class::opcode;
-use crate::class_builder::{Annotation, ClassBuilder, ClassKind, Limits, Member, access};
+use crate::class_builder::{Annotation, ClassBuilder, ClassKind, Label, Limits, Member, access};
 use crate::error::Result;
 use crate::{Counted, Plan};
 
@@ -144,12 +144,21 @@ const LIMITS: Limits = Limits {
 /// and `begin` calls `newChunk(0, 0)` before it sets `recording`, so that the VM has found that method.
 #[must_use]
 pub fn runtime_class(tree: TreeAddress, plan: &Plan) -> Vec<u8> {
-    let tree = Tree {
-        address: i64::try_from(tree.0).unwrap_or(0),
-        counted: plan.counted,
-        is_restricted: plan.within.is_some(),
-    };
     // The class has far fewer constants than fit.
+    Tree::new(tree, None, plan).assemble().unwrap_or_default()
+}
+
+/// Returns the class file of the runtime class of a tree whose counting is switched on and off by a word. Contexts are found and added whatever
+/// the word is, so that those of frames which are being executed when it changes are whole.
+///
+/// It differs from [`runtime_class`] in that `enter`, `count` and `abort` increment nothing while the word is 0, and in this member:
+///
+/// ```java
+///     public static void setCounting(boolean on) { if (recording) volatile [switch] = on ? 1 : 0; }
+/// ```
+#[must_use]
+pub fn switched_runtime_class(tree: TreeAddress, switch: SwitchAddress, plan: &Plan) -> Vec<u8> {
+    let tree = Tree::new(tree, Some(switch), plan);
     tree.assemble().unwrap_or_default()
 }
 
@@ -161,9 +170,29 @@ pub(super) struct Tree {
     counted: Counted,
     /// Recording is restricted to the extent of a method.
     pub(super) is_restricted: bool,
+    /// The address of the word that switches counting. None: it is always on.
+    switch: Option<i64>,
 }
 
 impl Tree {
+    fn new(tree: TreeAddress, switch: Option<SwitchAddress>, plan: &Plan) -> Self {
+        Self {
+            address: i64::try_from(tree.0).unwrap_or(0),
+            counted: plan.counted,
+            is_restricted: plan.within.is_some(),
+            switch: switch.and_then(|switch| i64::try_from(switch.0).ok()),
+        }
+    }
+
+    /// Branches if counting is off.
+    pub(super) fn branch_if_off(self, code: &mut Code<'_, '_>, off: Label) -> Result<()> {
+        if let Some(switch) = self.switch {
+            code.read_volatile(Address::Constant(switch))?;
+            code.to.branch_by_sign(opcode::IFEQ, off);
+        }
+        Ok(())
+    }
+
     /// Returns the address of a word of the header.
     pub(super) fn word(self, offset: u64) -> i64 {
         self.address
@@ -237,6 +266,10 @@ impl Tree {
         if self.is_restricted {
             method(public, ENTER_WITHIN, ENTER_TYPE, outside, Self::within)?;
         }
+        if self.switch.is_some() {
+            let set = Self::set_counting;
+            method(public, SET_COUNTING, SET_COUNTING_TYPE, outside, set)?;
+        }
         if self.has_order() {
             let count = Self::count_in_order;
             method(public, COUNT_IN_ORDER, COUNT_IN_ORDER_TYPE, inline, count)?;
@@ -281,6 +314,22 @@ impl Tree {
         asm.int(1)?;
         asm.field(opcode::PUTSTATIC, CLASS, RECORDING, "Z")?;
         code.to.place(begun);
+        code.op(opcode::RETURN);
+        Ok(())
+    }
+
+    fn set_counting(self, code: &mut Code<'_, '_>) -> Result<()> {
+        let is_on = Local(0);
+        let (at, value) = (code.long(), code.long());
+        let idle = code.to.label();
+        code.get_static(RECORDING, "Z")?;
+        code.to.branch(opcode::IFEQ, idle);
+        code.constant(self.switch.unwrap_or(0))?;
+        code.store_long(at);
+        code.load_int_as_long(is_on);
+        code.store_long(value);
+        code.write_volatile(at, value)?;
+        code.to.place(idle);
         code.op(opcode::RETURN);
         Ok(())
     }

@@ -16,7 +16,7 @@ mod xml;
 use anyhow::{Context, Result, ensure};
 pub(crate) use counts::{Values, ensure_equal, names, read};
 pub(crate) use killed::child_of;
-pub(crate) use programs::{CONTEXTS, skip, varid};
+pub(crate) use programs::{CONTEXTS, Program, skip, varid};
 use std::fs;
 use std::path::Path;
 use std::process::Output;

@@ -21,6 +21,7 @@ mod events;
 mod exact;
 mod exact_dex;
 mod exact_restricted;
+mod exact_switched;
 mod exports;
 mod held_up;
 mod import;
