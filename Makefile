@@ -147,7 +147,7 @@ lint: test-deps ## format, clippy, shellcheck, licences, SPDX lines, links
 	scripts/lint.sh
 
 # QUICK=1 shows that all of it runs, measures little, and writes nothing.
-bench: test-deps build ## what a sample, a name and a report of a million samples cost, beside perf's and other tools': writes docs/benchmarks.md
+bench: test-deps build ## what a sample, a name, a report and a recording cost, beside other tools, on an idle machine: writes docs/benchmarks.md
 	cargo build --locked --release -p varid -p varid-exact-agent -p varid-calibrate-counter -p artvm -p varid-recording -p varid-symbolizer -p varid-report --examples
 	scripts/bench.sh $(TARGET) docs/benchmarks.md $(if $(QUICK),quick)
 

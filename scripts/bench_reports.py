@@ -1,25 +1,29 @@
 #!/usr/bin/env python3
-"""What does a report or an export of a long recording cost? Records an app in ART, Python and the C++ compiler with all their frames, merges
-the recordings into one of a million samples, and measures varid's reports and exports of it beside perf's report.
+"""What does a report or an export of a long recording cost, and how many bytes has a sample? Records an app in ART, Python and the C++ compiler
+with all their frames, merges the recordings into one of a million samples, and measures varid's reports and exports of it beside perf's
+reports, and beside perf script with inferno.
 
 usage: bench_reports.py RELEASE-FOLDER OUTPUT-FOLDER [quick]
 
 quick: 20,000 samples of few programs, which shows that the benchmark runs and measures little.
-cpu: user and system seconds, the best of three runs, of perf's of one. wall: of the same run. peak: the largest resident set. What is
-written goes to /dev/null. perf may take LIMIT seconds of its time and ROOM bytes of address space; where it is ended by that, marked with >,
-what it took is a lower bound.
+cpu: user and system seconds, the median of the rounds, with their range. us: of that, a sample. wall: of the first round. peak: the largest
+resident set. What is written goes to /dev/null. What perf does slowly is measured on the first quarter of the recording. It may take LIMIT
+seconds and ROOM bytes of address space; where it is ended by that, marked with >, what it took is a lower bound. few stacks: as many
+samples of the app in ART alone.
 """
 
+import json
 import os
 import pathlib
-import resource
+import shutil
 import subprocess
 import sys
-import time
+
+import bench_measure
 
 QUICK = sys.argv[3:] == ["quick"]
 SAMPLES = 20_000 if QUICK else 1_000_000
-RUNS = 1 if QUICK else 3
+ROUNDS = 1 if QUICK else 3
 RATE = 10_000
 LIMIT = 600
 ROOM = 12 << 30
@@ -32,6 +36,8 @@ REPORTS = {
     "report --tree": ["--tree"],
     "report --callgraph": ["--callgraph"],
 }
+# perf's cheapest report has no totals and no callers.
+CHEAPEST = ["--no-children", "-g", "none"]
 SOURCE = """#include <algorithm>
 #include <functional>
 #include <iostream>
@@ -62,7 +68,7 @@ def programs(release, out):
     source = out / "many.cc"
     source.write_text(SOURCE)
     math = release.parent / "testbed" / "workloads" / "math.dex"
-    yield "math", [release / "artvm", "--dex", math, "--name", "org.example.math", "org.example.math.Main", "run", "60"]
+    yield "math", [release / "artvm", "--dex", math, "--name", "org.example.math", "org.example.math.Main", "run", "6" if QUICK else "60"]
     if QUICK:
         return
     yield "python", ["python3", "-c", PYTHON]
@@ -71,36 +77,99 @@ def programs(release, out):
         yield f"gcc{number}", ["g++", "-std=c++17", *options.split(), "-c", source, "-o", out / "many.o"]
 
 
-def record(release, out):
-    """Sessions of all programs."""
-    for name, command in programs(release, out):
-        session = out / name
-        subprocess.run([release / "varid", "record", "-q", "-F", str(RATE), "-e", "cpu-clock", "--stack", "full", "-o", session, "--",
-                        *command], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        yield session
+def record(release, out, name, command):
+    """A session of a program."""
+    session = out / name
+    subprocess.run([release / "varid", "record", "-q", "-F", str(RATE), "-e", "cpu-clock", "--stack", "full", "-o", session, "--",
+                    *command], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return session
 
 
-def limit():
-    """In a process that is started: what it may take."""
-    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT))
-    resource.setrlimit(resource.RLIMIT_AS, (ROOM, ROOM))
+def merge(release, merged, samples, sessions):
+    """A session of so many samples of others."""
+    subprocess.run([release / "examples" / "merge_recordings", merged, str(samples), *sessions], check=True)
+    return merged
 
 
-def measured(command):
-    """CPU seconds, wall seconds, peak in MB, and whether it was ended."""
-    start = time.monotonic()
-    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=limit)
-    _, status, usage = os.wait4(process.pid, 0)
-    ended = bool(status) and command[0] == "perf"
-    if status and not ended:
-        sys.exit(f"{' '.join(map(str, command))} failed")
-    return usage.ru_utime + usage.ru_stime, time.monotonic() - start, usage.ru_maxrss / 1024, ended
+def row(name, samples, runs):
+    """Prints what the rounds of a command took; returns the CPU seconds."""
+    seconds, spread = bench_measure.middle(run.cpu for run in runs)
+    peak, _ = bench_measure.middle(run.peak for run in runs)
+    ended = ">" if any(run.ended for run in runs) else ""
+    print(f"{name:44}{samples:9}{ended:>1}{seconds:8.2f}{spread:>14}{seconds / samples * 1e6:7.2f}{runs[0].wall:8.2f}{peak:9.0f}", flush=True)
+    bench_measure.note(f"cpu {name} {samples}", seconds)
+    bench_measure.note(f"peak {name} {samples}", peak)
 
 
-def row(name, command, runs=RUNS):
-    """Measures a command and prints what it took."""
-    seconds, wall, peak, ended = min(measured(command) for _ in range(runs))
-    print(f"{name:24}{'>' if ended else '':>1}{seconds:7.2f}{wall:8.2f}{peak:9.0f}", flush=True)
+def compare(samples, commands, **limits):
+    """Measures commands in turns and prints their rows."""
+    rounds = 1 if limits else ROUNDS
+    runs = bench_measure.in_turns(rounds, {name: lambda command=command: bench_measure.run(command, **limits) for name, command in commands.items()})
+    for name, these in runs.items():
+        row(name, samples, these)
+
+
+def inferno(out):
+    """The folder of inferno's programs, or None."""
+    program = shutil.which("inferno-collapse-perf", path=f"{out.parent / 'peers' / 'bin'}:{os.environ['PATH']}")
+    return program and pathlib.Path(program).parent
+
+
+def reports(release, out, sessions):
+    """Prints what reports and exports of a long recording cost."""
+    quarter = SAMPLES // 4
+    whole = merge(release, out / "merged", SAMPLES, sessions)
+    part = merge(release, out / "quarter", quarter, sessions)
+    few = merge(release, out / "few", SAMPLES, sessions[:1])
+    size = (whole / "perf.data").stat().st_size
+    bench_measure.note("recording MB", size / 1e6)
+    print(f"{SAMPLES} samples, {size / 1e6:.0f} MB")
+    print(f"{'':44}{'samples':>9}{'cpu s':>9}{'range':>14}{'us':>7}{'wall s':>8}{'peak MB':>9}")
+    varid, perf = release / "varid", lambda session, *options: ["perf", "report", "--stdio", "-i", session / "perf.data", *options]
+    mine = {name: [varid, "report", "-i", whole, *options] for name, options in REPORTS.items()}
+    mine |= {f"export -f {name}": [varid, "export", "-i", whole, "-f", name, "--no-lines", "-o", "/dev/null"] for name in FORMATS}
+    compare(SAMPLES, {**mine, "perf report --no-children -g none": perf(whole, *CHEAPEST)})
+    compare(SAMPLES, {"report, few stacks": [varid, "report", "-i", few], "perf report --no-children, few stacks": perf(few, *CHEAPEST)})
+    compare(quarter, {
+        "report": [varid, "report", "-i", part],
+        "export -f flamegraph": [varid, "export", "-i", part, "-f", "flamegraph", "--no-lines", "-o", "/dev/null"],
+        "perf report --no-children -g none": perf(part, *CHEAPEST),
+    })
+    slow = {"perf report --children": perf(part, "--children")}
+    folder = inferno(out)
+    if folder:
+        pipe = f"set -o pipefail; perf script -i '{part}/perf.data' | '{folder}/inferno-collapse-perf' | '{folder}/inferno-flamegraph' >/dev/null"
+        slow["perf script, inferno"] = ["bash", "-c", pipe]
+    else:
+        slow["perf script"] = ["bash", "-c", f"perf script -i '{part}/perf.data' >/dev/null"]
+    compare(quarter, slow, limit=LIMIT, room=ROOM, expected=False)
+
+
+def in_perf(out, command, options):
+    """Bytes a sample of `perf record` of a program, and its samples."""
+    data = out / "perf.data"
+    subprocess.run(["perf", "record", "-q", "--no-buildid-cache", "-F", str(RATE), "-e", "cpu-clock", *options, "-o", data, "--", *command],
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    said = subprocess.run(["perf", "report", "-i", data, "--stats"], capture_output=True, text=True, check=True).stdout
+    samples = [int(line.split(":")[1].split()[0]) for line in said.splitlines() if " SAMPLE events:" in line]
+    return data.stat().st_size / samples[0]
+
+
+def sizes(release, out, kinds):
+    """Prints the bytes a sample of recordings, and what compressing them costs."""
+    print(f"\n{'bytes a sample':16}{'samples':>9}{'varid':>8}{'compress':>10}{'us':>7}{'perf -g':>9}{'perf -g -z':>12}")
+    for name, (session, command) in kinds.items():
+        copy = out / "compressed"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(session, copy)
+        samples = json.loads((copy / "session.json").read_text())["counts"]["samples"]
+        before = (copy / "perf.data").stat().st_size / samples
+        cost = bench_measure.run([release / "varid", "compress", "-i", copy])
+        after = (copy / "perf.data").stat().st_size / samples
+        theirs = [f"{in_perf(out, command, options):.0f}" if command else "-" for options in (["-g"], ["-g", "-z"])]
+        print(f"{name:16}{samples:9}{before:8.0f}{after:10.1f}{cost.cpu / samples * 1e6:7.2f}{theirs[0]:>9}{theirs[1]:>12}", flush=True)
+        bench_measure.note(f"bytes compressed {name}", after)
+        bench_measure.note(f"bytes perf -g {name}", theirs[0])
 
 
 def main():
@@ -109,16 +178,11 @@ def main():
     release, out = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
     out = out / "reports"
     out.mkdir(parents=True, exist_ok=True)
-    merged = out / "merged"
-    subprocess.run([release / "examples" / "merge_recordings", merged, str(SAMPLES), *record(release, out)], check=True)
-    size = (merged / "perf.data").stat().st_size
-    print(f"{SAMPLES} samples, {size / 1e6:.0f} MB")
-    print(f"{'':24}{'cpu s':>8}{'wall s':>8}{'peak MB':>9}")
-    for name, options in REPORTS.items():
-        row(name, [release / "varid", "report", "-i", merged, *options])
-    for name in FORMATS:
-        row(f"export -f {name}", [release / "varid", "export", "-i", merged, "-f", name, "--no-lines", "-o", "/dev/null"])
-    row("perf report --stdio", ["perf", "report", "--stdio", "-i", merged / "perf.data"], runs=1)
+    commands = dict(programs(release, out))
+    sessions = {name: record(release, out, name, command) for name, command in commands.items()}
+    reports(release, out, list(sessions.values()))
+    kinds = {name: (sessions[name], commands[name]) for name in ("math", "python") if name in sessions}
+    sizes(release, out, {**kinds, "merged": (out / "quarter", None)})
 
 
 main()
