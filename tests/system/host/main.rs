@@ -27,6 +27,7 @@ mod held_up;
 mod import;
 mod java;
 mod java_allocations;
+mod java_annotate;
 mod java_methods;
 mod java_recordings;
 mod java_virtual;

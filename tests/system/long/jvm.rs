@@ -16,7 +16,7 @@ const NOT_FETCHED: i32 = 3;
 const PRINTS: [&str; 2] = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+PrintInterpreter"];
 
 /// Returns the root with a version of Debian 13. None if it cannot be fetched.
-fn root(version: u32) -> Result<Option<PathBuf>> {
+pub fn root(version: u32) -> Result<Option<PathBuf>> {
     let test = std::env::current_exe()?;
     let release = test.ancestors().nth(2).context("no profile folder")?;
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/jvm/build.sh");

@@ -10,6 +10,7 @@ mod determinism;
 mod every_view;
 mod exports;
 mod html;
+mod java_annotate;
 mod java_board;
 mod java_churn;
 mod java_traces;
