@@ -366,7 +366,7 @@ impl KnownCode {
         self.size = self.size.saturating_sub(sizes.sum());
         let start = blob.memory.start;
         let since = match replaced.is_empty() {
-            true => before(found.end, self.code_there_before()),
+            true => before(found.end, self.code_reused_after()),
             false => found.end,
         };
         let machine = self.java.jvm().machine;
@@ -385,15 +385,6 @@ impl KnownCode {
         match self.reuses_code_soon {
             true => reused_after.min(CODE_REUSED_SOON_AFTER),
             false => reused_after,
-        }
-    }
-
-    /// Code that is found for the first time was there for at least so long. For a VM that reuses code soon no time is certain: where the kernel
-    /// tells the compilations of nearly all frames, the few others have names only of code that was found before.
-    fn code_there_before(&self) -> Duration {
-        match self.reuses_code_soon && self.has_walk {
-            true => Duration::ZERO,
-            false => self.code_reused_after(),
         }
     }
 

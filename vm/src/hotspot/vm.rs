@@ -25,7 +25,7 @@ use crate::seam::{
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::{Address, CodeUnits, FrameAddress, MonotonicNs, Precision, Reason};
+use varid_model::{Address, CodeUnits, FrameAddress, Machine, MonotonicNs, Precision, Reason};
 use varid_process::reader::{BatchMemory, ForeignMemory};
 use varid_process::{AddressSpace, Process};
 use varid_shim::{CapturedSample, FramePc, JvmTarget, ManagedFrame, SampledBlob, Target};
@@ -240,7 +240,11 @@ impl HotSpotVm {
         let facts = &self.jvm.unexported;
         let time = sample.time;
         match self.partial_frame(blob, frame).map(|it| it.state) {
-            Some(PartialState::Left) => return Ok(self.left_method(frame, time, process)),
+            Some(PartialState::Left) if frame.regs.machine() == Machine::Aarch64 => {
+                return Ok(self.left_method(frame, time, process));
+            }
+            // Its registers have other values by then.
+            Some(PartialState::Left | PartialState::LeftPopped) => return Ok(None),
             Some(_) => {
                 let pointer = frame.regs.get(facts.registers.method);
                 let method = self.method_at(pointer.ok_or(Reason::TornFrames)?, time, process)?;

@@ -226,22 +226,6 @@ fn code_of_a_small_code_cache_was_soon_other_code() {
     assert!(!KnownCode::new(Rc::new(jvm)).reuses_code_soon);
 }
 
-/// The kernel tells the code of most frames.
-#[test]
-fn code_that_may_soon_be_anothers_is_that_of_samples_after_it_was_found() {
-    let (mut known, memory) = small_world(VERSIONS[0]);
-    known.note_walk();
-    let before = now();
-    assert!(compilation(&mut known, before, &memory).is_err());
-    assert_eq!(compilation(&mut known, now(), &memory), FIRST);
-    known.end_turn();
-    assert_eq!(compilation(&mut known, now(), &memory), FIRST);
-    // What reuses code late has been there before.
-    let (mut known, memory) = world(VERSIONS[0]);
-    known.note_walk();
-    assert_eq!(compilation(&mut known, now(), &memory), FIRST);
-}
-
 #[test]
 fn a_vm_that_has_soon_put_other_code_in_place_of_code_does_so_again() {
     let (mut known, mut memory) = world(VERSIONS[0]);

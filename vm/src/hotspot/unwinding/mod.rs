@@ -20,6 +20,8 @@ use varid_unwind::{
 const SENDER_SP: i64 = -8;
 /// DWARF number of rax, which has the return address while the interpreter makes room for local variables (x86-64).
 const RETURN_REGISTER: u16 = 0;
+/// DWARF number of r13, which has it while a method is left.
+const LEFT_RETURN_REGISTER: u16 = 13;
 /// The most words that a routine without a frame has pushed, and made room for.
 const MAX_PUSHED: u64 = 128;
 
@@ -220,7 +222,8 @@ impl LeftFrame<'_> {
                     false => CallerSp::InRegister(partial.sender_sp),
                 }))
             }
-            PartialState::Left => None,
+            PartialState::Left => not_made(ReturnAt::Stack(0)),
+            PartialState::LeftPopped => not_made(ReturnAt::Register(LEFT_RETURN_REGISTER)),
         }
     }
 

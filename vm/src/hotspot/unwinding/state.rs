@@ -48,8 +48,10 @@ pub(in crate::hotspot) enum PartialState {
     Saved,
     /// The frame pointer leads to the caller. The words below it may be missing.
     Linked,
-    /// The frame has been left, with the return address in the link register (AArch64).
+    /// The frame has been left. The return address is at the stack pointer (x86-64), or in the link register (AArch64).
     Left,
+    /// The frame has been left. The return address is in r13 (x86-64).
+    LeftPopped,
 }
 
 /// Code at its address.
