@@ -17,6 +17,7 @@ quick=(${3:+quick})
 release=$target/release
 out=$target/bench
 mkdir -p "$out"
+export PYTHONDONTWRITEBYTECODE=1
 export VARID_BENCH_RESULTS=$out/results.jsonl
 rm -f "$VARID_BENCH_RESULTS"
 
@@ -32,7 +33,7 @@ count_own() { # into `own`: seconds of CPU time of what this script has run and 
 
 percent() { # BEFORE OWN WALL: what others have taken of all processors in WALL seconds, since BEFORE seconds; OWN seconds of it are ours
     awk -v now="$(busy_seconds)" -v before="$1" -v own="$2" -v wall="$3" -v processors="$(nproc)" \
-        'BEGIN { part = 100 * (now - before - own) / (wall * processors); printf "%.1f\n", part < 0 ? 0 : part }'
+        'BEGIN { part = 100 * (now - before - own) / (wall * processors); printf "%.1f\n", (part < 0 ? 0 : part > 100 ? 100 : part) }'
 }
 
 before=$(busy_seconds)

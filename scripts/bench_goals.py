@@ -92,7 +92,9 @@ def goals(results, board):
                get(f"cpu perf script, inferno {QUARTER}"), 0.2, None)
     yield Goal("call graph", "MB", get(f"peak report --callgraph {MILLION}"), None, None, 150, None)
     for kind in ("math", "python", "merged"):
-        yield Goal(f"recording, compressed: {kind}", "bytes a sample", get(f"bytes compressed {kind}"), None, None, 12, None)
+        compressed = get(f"bytes compressed {kind}")
+        beside = f"compressed, for perf, too: {compressed:.1f}" if compressed else None
+        yield Goal(f"recording, compact: {kind}", "bytes a sample", get(f"bytes compact {kind}"), None, None, 12, beside)
     yield Goal("memory of a session, a program of 10 threads", "MB", get("memory 10 varid"), None, None, 32,
                f"perf record -g: {get('memory 10 perf record -g'):.0f} MB" if get("memory 10 perf record -g") else None)
     yield Goal("memory of the daemon after a session of every process", "MB", get("daemon after"), None, None, 64, None)

@@ -156,20 +156,23 @@ def in_perf(out, command, options):
 
 
 def sizes(release, out, kinds):
-    """Prints the bytes a sample of recordings, and what compressing them costs."""
-    print(f"\n{'bytes a sample':16}{'samples':>9}{'varid':>8}{'compress':>10}{'us':>7}{'perf -g':>9}{'perf -g -z':>12}")
+    """Prints the bytes a sample of recordings in each form, and what it takes to give them that form and to report them in it."""
+    forms = {"plain": ["--undo"], "compressed": [], "compact": ["--compact"]}
+    print(f"\n{'bytes a sample':16}{'samples':>9}{'form':>12}{'bytes':>8}{'us':>8}{'report us':>11}{'perf -g':>9}{'perf -g -z':>12}")
     for name, (session, command) in kinds.items():
         copy = out / "compressed"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(session, copy)
         samples = json.loads((copy / "session.json").read_text())["counts"]["samples"]
-        before = (copy / "perf.data").stat().st_size / samples
-        cost = bench_measure.run([release / "varid", "compress", "-i", copy])
-        after = (copy / "perf.data").stat().st_size / samples
         theirs = [f"{in_perf(out, command, options):.0f}" if command else "-" for options in (["-g"], ["-g", "-z"])]
-        print(f"{name:16}{samples:9}{before:8.0f}{after:10.1f}{cost.cpu / samples * 1e6:7.2f}{theirs[0]:>9}{theirs[1]:>12}", flush=True)
-        bench_measure.note(f"bytes compressed {name}", after)
-        bench_measure.note(f"bytes perf -g {name}", theirs[0])
+        for form, options in forms.items():
+            made = bench_measure.run([release / "varid", "compress", "-i", copy, *options])
+            size = sum((copy / file).stat().st_size for file in ("perf.data", "records.data") if (copy / file).exists()) / samples
+            read = bench_measure.run([release / "varid", "report", "-i", copy])
+            print(f"{name:16}{samples:9}{form:>12}{size:8.1f}{made.cpu / samples * 1e6:8.2f}{read.cpu / samples * 1e6:11.2f}"
+                  f"{theirs[0]:>9}{theirs[1]:>12}", flush=True)
+            bench_measure.note(f"bytes {form} {name}", size)
+        bench_measure.note(f"bytes perf -g -z {name}", theirs[1])
 
 
 def main():

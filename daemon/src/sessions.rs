@@ -18,8 +18,8 @@ use varid_model::MonotonicNs;
 use varid_recording::RAW_DATA;
 use varid_recording::manifest::rfc3339;
 use varid_recording::{
-    CONTEXTS_DATA, Manifest, PERF_DATA, SESSION_JSON, SessionReader, SessionRecord, SessionState,
-    SessionTarget, TargetKind,
+    CONTEXTS_DATA, Manifest, PERF_DATA, RECORDS_DATA, SESSION_JSON, SessionReader, SessionRecord,
+    SessionState, SessionTarget, TargetKind,
 };
 use varid_session::request::{TargetSpec, with_commas};
 
@@ -88,7 +88,7 @@ pub fn folders() -> anyhow::Result<Vec<PathBuf>> {
 
 /// Returns true if a session's folder has records or calling contexts. If not, its start failed or was killed.
 fn has_data(folder: &Path) -> bool {
-    [PERF_DATA, CONTEXTS_DATA]
+    [PERF_DATA, RECORDS_DATA, CONTEXTS_DATA]
         .into_iter()
         .any(|name| folder.join(name).is_file())
 }
@@ -300,9 +300,15 @@ pub fn set_last(session: &Path) -> io::Result<()> {
 pub fn named(named: &Path) -> anyhow::Result<PathBuf> {
     let shown = named.display();
     if named.is_file() {
-        let is_part = [CONTEXTS_DATA, PERF_DATA, RAW_DATA, SESSION_JSON]
-            .iter()
-            .any(|part| named.ends_with(part));
+        let is_part = [
+            CONTEXTS_DATA,
+            PERF_DATA,
+            RAW_DATA,
+            RECORDS_DATA,
+            SESSION_JSON,
+        ]
+        .iter()
+        .any(|part| named.ends_with(part));
         let folder = Path::new(".").join(named.parent().unwrap_or(Path::new("")));
         if is_part && folder.join(SESSION_JSON).is_file() {
             // As perf accepts it.

@@ -39,8 +39,8 @@ pub fn open_data(path: &Path, events: usize) -> Result<DataSection> {
 }
 
 /// Checks the head of perf.data against the expected number of events. Returns the offset and size of the records.
-fn data_section(
-    file: &mut BufReader<File>,
+pub fn data_section(
+    file: &mut (impl Read + Seek),
     path: &Path,
     len: u64,
     events: usize,

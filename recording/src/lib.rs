@@ -1,6 +1,7 @@
 //! The session folder: the one writer and the one reader of a recording.
 //!
-//! A session is a folder with three parts: `perf.data`, in Linux perf's own file format, has the attributed samples; `symbols/` has the
+//! A session is a folder with three parts: `perf.data`, in Linux perf's own file format, or `records.data`, its compact form, has the
+//! attributed samples; `symbols/` has the
 //! substitute ELF files that give names to those samples; `session.json` is the [`Manifest`]. Where something was counted exactly,
 //! `contexts.data` has the [`Contexts`], and `call-order.data` perhaps the [`CallOrder`]. The daemon writes a session with [`SessionWriter`]. Reports and exports read it with
 //! [`SessionReader`], while it grows, after a kill, or when it is complete.
@@ -16,6 +17,8 @@
 //! | in which order were they called | `call_order` |
 //! | which instructions had the code that VMs have compiled | `compiled_code` |
 //! | how are files of chunks framed | `chunks` |
+//! | how are records coded in a twentieth of the bytes | `compact` |
+//! | in which form are records, and how is that changed | `rewrite` |
 //! | which files are there because of calls | `calls` |
 //! | which file names a file's addresses if its path no longer leads to it | `kept_file` |
 //! | which files may its folder hold | `session_files` |
@@ -82,6 +85,7 @@
 mod call_order;
 mod calls;
 mod chunks;
+mod compact;
 mod compiled_code;
 mod compression;
 mod contexts;
@@ -98,6 +102,7 @@ mod kept_file;
 pub mod manifest;
 mod mode;
 mod plain_name;
+mod plain_records;
 mod reader;
 mod record;
 mod recorded_file;
@@ -114,6 +119,7 @@ pub use call_order::{
     CALL_ORDER_DATA, CallEvent, CallEvents, CallOrder, CallOrderThread, CallOrderWriter,
 };
 pub use calls::{CALLS_LOG, CALLS_TSV};
+pub use compact::RECORDS_DATA;
 pub use compiled_code::{
     COMPILED_CODE_DATA, CodeAtTime, MAX_CODE, RecordedCode, RecordedCodeId, RecordedCodeWriter,
     RecordedCodes,
@@ -143,7 +149,7 @@ pub use record::{
 pub use recorded_file::RecordedFile;
 pub use records::Records;
 pub use regular::open_regular;
-pub use rewrite::{Rewritten, rewrite};
+pub use rewrite::{RecordsForm, Rewritten, rewrite};
 pub use session_files::{is_session_file, session_files};
 pub use stored_request::StoredRequest;
 pub use varid_model::is_own_memory;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     PERF_DATA, SESSION_JSON, SYMBOLS,
+    compact::RECORDS_DATA,
     compiled_code::RecordedCodes,
     contexts::{self, ContextTrace, Contexts},
     error::{Error, Result},
@@ -82,18 +83,31 @@ impl SessionReader {
         RecordedCodes::read(&self.dir)
     }
 
-    /// Returns false if the session has no perf.data. It may have [`contexts`](Self::contexts).
+    /// Returns false if the session has no records. It may have [`contexts`](Self::contexts).
     #[must_use]
     pub fn has_records(&self) -> bool {
-        !matches!(self.dir.join(PERF_DATA).try_exists(), Ok(false))
+        self.has(PERF_DATA) || self.has(RECORDS_DATA)
+    }
+
+    fn has(&self, file: &str) -> bool {
+        !matches!(self.dir.join(file).try_exists(), Ok(false))
     }
 
     /// Returns the records that the file holds now, in order of time.
     ///
     /// # Errors
     ///
-    /// perf.data cannot be opened, or its head is not one that varid writes.
+    /// Their file cannot be opened, or its head is not one that varid writes.
     pub fn records(&self) -> Result<Records> {
-        Records::open(self.dir.join(PERF_DATA), &self.manifest.events)
+        let events = &self.manifest.events;
+        match self.has_compact_records() {
+            true => Records::open_compact(self.dir.join(RECORDS_DATA), events),
+            false => Records::open(self.dir.join(PERF_DATA), events),
+        }
+    }
+
+    /// Returns true if the records are in their compact form. Until that is complete, perf.data is there, and has them.
+    pub(crate) fn has_compact_records(&self) -> bool {
+        !self.has(PERF_DATA) && self.has(RECORDS_DATA)
     }
 }

@@ -1,8 +1,11 @@
-//! Reads the records of perf.data in order of time.
+//! Reads the records of a session in order of time.
 
+mod compact;
 mod compressed;
+mod file_records;
 mod plain;
 mod time_order;
+mod unpacked;
 
 use std::path::PathBuf;
 
@@ -17,7 +20,12 @@ use crate::{
     record::{RecordRef, SessionRecord},
 };
 
+pub use compact::open_chunks;
+pub use unpacked::MAX_ROUND;
+
+use compact::CompactRecords;
 use compressed::CompressedRecords;
+use file_records::FileRecords;
 use plain::PlainRecords;
 use time_order::TimeOrder;
 
@@ -30,7 +38,7 @@ pub struct Records {
     path: PathBuf,
     /// The content of the raw data of each event's samples.
     events: Vec<RawContent>,
-    plain: PlainRecords,
+    file: FileRecords,
     /// Those of the last compressed record.
     compressed: CompressedRecords,
     order: TimeOrder,
@@ -55,7 +63,7 @@ type RawRecord<'r> = (u64, Header, &'r [u8]);
 #[derive(Debug, Clone, Copy)]
 enum Source {
     /// In the file.
-    Plain,
+    File,
     /// In a compressed record.
     Compressed,
 }
@@ -65,15 +73,29 @@ impl Records {
     pub(crate) fn open(path: PathBuf, events: &SessionEvents) -> Result<Self> {
         let section = open_data(&path, events.len())?;
         let plain = PlainRecords::new(section).map_err(Error::io("read", path.clone()))?;
-        Ok(Self {
+        Ok(Self::of(path, FileRecords::PerfData(plain), events))
+    }
+
+    /// Opens a records.data with these events.
+    pub(crate) fn open_compact(path: PathBuf, events: &SessionEvents) -> Result<Self> {
+        let compact = CompactRecords::open(&path, events.len())?;
+        Ok(Self::of(
+            path,
+            FileRecords::Compact(Box::new(compact)),
+            events,
+        ))
+    }
+
+    fn of(path: PathBuf, file: FileRecords, events: &SessionEvents) -> Self {
+        Self {
             path,
             events: events.iter().map(RawContent::of).collect(),
-            plain,
+            file,
             compressed: CompressedRecords::default(),
             order: TimeOrder::default(),
             damage: None,
             follows: false,
-        })
+        }
     }
 
     /// Treats the session as one that is being written: records that later ones may precede are held back until [`grow`](Self::grow) has
@@ -90,7 +112,7 @@ impl Records {
     ///
     /// The file cannot be read.
     pub fn grow(&mut self) -> Result<()> {
-        let grown = self.plain.grow();
+        let grown = self.file.grow();
         grown.map_err(Error::io("read", self.path.clone()))
     }
 
@@ -104,7 +126,7 @@ impl Records {
         if !self.order.has_next()
             && let Err(error) = self.fill()
         {
-            self.plain.stop();
+            self.file.stop();
             self.compressed = CompressedRecords::default();
             self.order.release_all();
             self.damage = Some(error);
@@ -118,15 +140,11 @@ impl Records {
     /// Reads on until a record is ready or the records end.
     fn fill(&mut self) -> Result<()> {
         while !self.order.has_next() {
-            let source = match self.compressed.has_more() {
+            let source = match self.compressed.unpacked.has_more() {
                 true => Source::Compressed,
-                false if self.plain.has_more() => Source::Plain,
+                false if self.file.read_ahead(&self.path)? => Source::File,
                 false => break,
             };
-            if let Source::Plain = source {
-                let ahead = self.plain.read_ahead();
-                ahead.map_err(Error::io("read", self.path.clone()))?;
-            }
             let taken = self.take(source);
             taken.map_err(|Damage { at, reason }| self.wrong(at, reason))?;
         }
@@ -139,17 +157,18 @@ impl Records {
     /// Takes the next record of a source.
     fn take(&mut self, source: Source) -> std::result::Result<(), Damage> {
         let (at, header, body) = match source {
-            Source::Plain => self.plain.first(),
-            Source::Compressed => self.compressed.first(),
+            Source::File => self.file.first(),
+            Source::Compressed => self.compressed.unpacked.first(),
         }?;
         let here = |reason| Damage { at, reason };
         match (header.kind, source) {
             (kind::FINISHED_ROUND, _) => {
-                self.compressed.end_round();
+                self.compressed.unpacked.end_round();
+                self.file.end_round();
                 self.order.end_round();
             }
-            (kind::COMPRESSED, Source::Plain) => {
-                let (_, _, body) = self.plain.first()?;
+            (kind::COMPRESSED, Source::File) => {
+                let (_, _, body) = self.file.first()?;
                 self.compressed.open(at, body).map_err(here)?;
             }
             (kind::COMPRESSED, Source::Compressed) => {
@@ -161,8 +180,8 @@ impl Records {
             _ => self.order.add(at, header, body, &self.events)?,
         }
         match source {
-            Source::Plain => self.plain.skip(header),
-            Source::Compressed => self.compressed.skip(header),
+            Source::File => self.file.skip(header),
+            Source::Compressed => self.compressed.unpacked.skip(header),
         }
         Ok(())
     }

@@ -409,14 +409,19 @@ def as_perf_reads_it(session, events):
 
 
 def compressed(session, event):
-    """The same recording compressed and plain again; a report of each."""
-    perf_data = Path(session.path) / "perf.data"
-    before, report = perf_data.read_bytes(), event.report("--by", "symbol")
-    for options in ([], ["--undo"]):
+    """The same recording compressed, compact and plain again, to the byte; a report of each."""
+    files = [Path(session.path) / name for name in ("perf.data", "records.data")]
+    before, report = files[0].read_bytes(), event.report("--by", "symbol")
+    size = len(before)
+    for options in ([], ["--compact"], ["--undo"]):
         printed(session.varid, "compress", "-q", *options, "-i", session.path)
         expect(f"compress {' '.join(options)}", event.report("--by", "symbol"), report)
-        if not options and len(perf_data.read_bytes()) >= len(before):
-            raise Failed("compress makes a recording no smaller")
+        after = sum(file.stat().st_size for file in files if file.exists())
+        if options != ["--undo"] and after >= size:
+            raise Failed(f"compress {' '.join(options)} makes a recording no smaller")
+        size = after
+    if files[0].read_bytes() != before:
+        raise Failed("compress --undo does not give the recording back")
 
 
 def imported(session, events):

@@ -7,6 +7,8 @@ pub mod arguments;
 #[cfg(feature = "host")]
 mod calibrate;
 #[cfg(feature = "host")]
+mod compress;
+#[cfg(feature = "host")]
 mod diff;
 #[cfg(feature = "host")]
 mod estimate;
@@ -41,6 +43,8 @@ mod values;
 pub use annotate::{AnnotateArgs, AnnotateFormatArg};
 #[cfg(feature = "host")]
 pub use calibrate::{CalibrateArgs, VmArg};
+#[cfg(feature = "host")]
+pub use compress::CompressArgs;
 #[cfg(feature = "host")]
 pub use diff::{DiffArgs, Sides};
 #[cfg(feature = "host")]
@@ -220,13 +224,7 @@ pub enum Verb {
     /// Compress what has been recorded, or undo it.
     #[cfg(feature = "host")]
     #[command(after_help = examples::COMPRESS)]
-    Compress {
-        #[command(flatten)]
-        input: selection::InputArgs,
-        /// Make the records plain again.
-        #[arg(long)]
-        undo: bool,
-    },
+    Compress(CompressArgs),
     /// Put a session into one file, with the symbols of the recorded files that this machine has: another machine reports it by its name.
     #[cfg(feature = "host")]
     #[command(after_help = examples::PACK)]

@@ -83,7 +83,7 @@ pub fn run(
         #[cfg(feature = "host")]
         Verb::Import(args) => import::run(args),
         #[cfg(feature = "host")]
-        Verb::Compress { input, undo } => compress::run(&input, undo),
+        Verb::Compress(args) => compress::run(&args),
         #[cfg(feature = "host")]
         Verb::Pack(args) => pack::run(&args),
         #[cfg(feature = "host")]

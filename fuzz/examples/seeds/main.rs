@@ -8,7 +8,7 @@ mod vm;
 
 use bytes::Bytes;
 use libraries::{INLINED, NAMES, compiled, gdb_list, jitdump, stripped};
-use sessions::{call_order, compiled_code, contexts, old_counts, session};
+use sessions::{call_order, compact, compiled_code, contexts, old_counts, session};
 use std::path::Path;
 use varid_symbolizer::dex::DexFile;
 use varid_symbolizer::substitute::Substitute;
@@ -237,6 +237,11 @@ fn main() -> Result {
         "call_order",
         "events",
         &call_order(&scratch.path().join("order"))?,
+    )?;
+    save(
+        "compact",
+        "session",
+        &compact(&scratch.path().join("compact"))?,
     )?;
     let folder = scratch.path().join("code");
     save("compiled_code", "processes", &compiled_code(&folder)?)?;

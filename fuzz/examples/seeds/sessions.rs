@@ -9,8 +9,8 @@ use varid_model::{
 use varid_recording::{
     CALL_ORDER_DATA, COMPILED_CODE_DATA, CONTEXTS_DATA, CallEvent, ContextCount, ContextCounter,
     ContextMethod, ContextNode, ContextSite, CounterId, CpuMode, MappingRecord, NodeId, PERF_DATA,
-    REMAP_BASE, REMAP_SIZE, RecordedCode, Sample, SessionRecord, SessionWriter, SiteTarget,
-    ThreadSwitch, TraceCompression,
+    RECORDS_DATA, REMAP_BASE, REMAP_SIZE, RecordedCode, RecordsForm, Sample, SessionRecord,
+    SessionWriter, SiteTarget, ThreadSwitch, TraceCompression, rewrite,
 };
 
 /// Makes a recording with every kind of record.
@@ -103,6 +103,13 @@ pub fn session(folder: &Path) -> Result<Vec<u8>> {
     // The session is not finished because the features of perf.data would contain this machine's name.
     writer.flush()?;
     Ok(std::fs::read(folder.join(PERF_DATA))?)
+}
+
+/// Makes the compact form of the session's seed.
+pub fn compact(folder: &Path) -> Result<Vec<u8>> {
+    session(folder)?;
+    rewrite(folder, RecordsForm::Compact)?;
+    Ok(std::fs::read(folder.join(RECORDS_DATA))?)
 }
 
 /// Makes contexts with every kind of part. Their methods are in the session's seed.

@@ -4,6 +4,7 @@ mod call_order;
 mod calls;
 mod class;
 mod code_info;
+mod compact;
 mod compiled_code;
 mod compressed;
 mod configuration;
@@ -42,11 +43,12 @@ mod walk;
 pub type Target = fn(&[u8]);
 
 /// Every target, by name. Its seeds are in `seeds/NAME`.
-pub const TARGETS: [(&str, Target); 37] = [
+pub const TARGETS: [(&str, Target); 38] = [
     ("call_order", call_order::fuzz),
     ("calls", calls::fuzz),
     ("class", class::fuzz),
     ("code_info", code_info::fuzz),
+    ("compact", compact::fuzz),
     ("compiled_code", compiled_code::fuzz),
     ("compressed", compressed::fuzz),
     ("configuration", configuration::fuzz),

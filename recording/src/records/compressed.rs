@@ -1,71 +1,23 @@
 //! The records of a compressed record.
 
-use varid_model::perf::Header;
-
-use super::{Damage, RawRecord};
-use crate::{
-    compression::{self, Expansion},
-    format::RECORD_HEADER_SIZE,
-    writer::{BATCH, MAX_BACKLOG},
-};
+use super::unpacked::Unpacked;
+use crate::compression::{self, Expansion};
 
 /// The records of the last compressed record.
 #[derive(Debug, Default)]
 pub struct CompressedRecords {
-    /// The file offset of the compressed record.
-    at: u64,
-    records: Vec<u8>,
-    /// The bytes of these records that have been taken.
-    taken: usize,
-    /// The bytes since the last end of a round, after decompression.
-    in_round: usize,
+    pub unpacked: Unpacked,
     /// The bytes since the first record.
     expansion: Expansion,
 }
 
-/// The most bytes of compressed records in a round: the writer's backlog and a batch.
-const MAX_ROUND: usize = MAX_BACKLOG
-    .saturating_mul(2)
-    .saturating_add(BATCH.saturating_mul(2));
-
 impl CompressedRecords {
     /// Opens a compressed record at a file offset. The error is what is wrong with it.
     pub fn open(&mut self, at: u64, body: &[u8]) -> Result<(), &'static str> {
-        (self.at, self.taken) = (at, 0);
-        compression::decompress(body, &mut self.records)?;
-        self.expansion.add(body, &self.records)?;
-        // Records wait in memory for the end of a round. They must be few, whatever a small file says.
-        self.in_round = self.in_round.saturating_add(self.records.len());
-        match self.in_round > MAX_ROUND {
-            true => Err("more compressed records than a round has"),
-            false => Ok(()),
-        }
-    }
-
-    /// Says that a round ends.
-    pub const fn end_round(&mut self) {
-        self.in_round = 0;
-    }
-
-    /// Returns true if a record is left.
-    pub const fn has_more(&self) -> bool {
-        self.taken < self.records.len()
-    }
-
-    /// Returns the next record.
-    pub fn first(&self) -> Result<RawRecord<'_>, Damage> {
-        let cut = Damage {
-            at: self.at,
-            reason: "a compressed record that ends within one of its records",
-        };
-        let rest = self.records.get(self.taken..).unwrap_or_default();
-        let header = Header::from_bytes(*rest.first_chunk().ok_or(cut)?);
-        let body = rest.get(RECORD_HEADER_SIZE..usize::from(header.size));
-        Ok((self.at, header, body.ok_or(cut)?))
-    }
-
-    /// Takes the next record.
-    pub fn skip(&mut self, header: Header) {
-        self.taken = self.taken.saturating_add(usize::from(header.size));
+        let expansion = &mut self.expansion;
+        self.unpacked.replace(at, |records| {
+            compression::decompress(body, records)?;
+            expansion.add(body, records)
+        })
     }
 }

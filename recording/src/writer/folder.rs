@@ -20,6 +20,7 @@ use crate::{
     PERF_DATA, RAW_DATA, SESSION_JSON, SYMBOLS,
     call_order::CALL_ORDER_DATA,
     calls,
+    compact::RECORDS_DATA,
     compiled_code::COMPILED_CODE_DATA,
     contexts::CONTEXTS_DATA,
     error::{Error, Result},
@@ -32,19 +33,24 @@ pub const SESSION_JSON_NEW: &str = "session.json.new";
 /// The name of perf.data until its header is written.
 pub const PERF_DATA_NEW: &str = "perf.data.new";
 
+/// The name of records.data until it is complete.
+pub const RECORDS_DATA_NEW: &str = "records.data.new";
+
 /// The name of a session that takes the place of the one around it when it is complete.
 const SESSION_NEW: &str = "session.new";
 
 /// Returns true if a session's folder may hold a file or folder of this name.
 #[must_use]
 pub fn may_hold(name: &str) -> bool {
-    const OURS: [&str; 10] = [
+    const OURS: [&str; 12] = [
         CALL_ORDER_DATA,
         COMPILED_CODE_DATA,
         CONTEXTS_DATA,
         PERF_DATA,
         PERF_DATA_NEW,
         RAW_DATA,
+        RECORDS_DATA,
+        RECORDS_DATA_NEW,
         SESSION_JSON,
         SESSION_JSON_NEW,
         SESSION_NEW,
@@ -290,6 +296,8 @@ impl Folder {
             PERF_DATA,
             PERF_DATA_NEW,
             RAW_DATA,
+            RECORDS_DATA,
+            RECORDS_DATA_NEW,
         ]
         .into_iter()
         .chain(of_calls)

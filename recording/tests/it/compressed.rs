@@ -3,13 +3,15 @@
 use std::{fs, path::Path};
 
 use crate::common::{DEX, comm, dex_mapping, manifest, perf, tiny_elf, user_sample};
-use varid_recording::{PERF_DATA, SessionReader, SessionRecord, SessionWriter, rewrite};
+use varid_recording::{
+    PERF_DATA, RecordsForm, SessionReader, SessionRecord, SessionWriter, rewrite,
+};
 
 /// No process has it.
 const PID: u32 = 5_000_000;
 
 /// Samples of two rounds and more, with callchains that repeat.
-fn write(dir: &Path, dex: &Path, compress: bool, samples: u64) -> SessionWriter {
+pub fn write(dir: &Path, dex: &Path, compress: bool, samples: u64) -> SessionWriter {
     let mut writer = SessionWriter::create(dir, manifest()).unwrap();
     if compress {
         writer.compress();
@@ -28,7 +30,7 @@ fn write(dir: &Path, dex: &Path, compress: bool, samples: u64) -> SessionWriter 
     writer
 }
 
-fn dex(dir: &Path) -> std::path::PathBuf {
+pub fn dex(dir: &Path) -> std::path::PathBuf {
     let path = dir.join("test.elf");
     let functions = [
         ("org.example.Balls.draw", 0x100, 0x40),
@@ -38,13 +40,13 @@ fn dex(dir: &Path) -> std::path::PathBuf {
     path
 }
 
-fn read(dir: &Path) -> Vec<SessionRecord> {
+pub fn read(dir: &Path) -> Vec<SessionRecord> {
     let session = SessionReader::open(dir).unwrap();
     let records = session.records().unwrap();
     records.collect::<Result<_, _>>().unwrap()
 }
 
-fn script(dir: &Path) -> String {
+pub fn script(dir: &Path) -> String {
     perf(
         &[
             "script",
@@ -86,12 +88,12 @@ fn what_is_compressed_afterwards_is_the_same_and_comes_back_to_the_byte() {
     let (before, records, text) = (data(), read(&session), script(&session));
     for _ in 0..2 {
         // The second time nothing changes.
-        let done = rewrite(&session, true).unwrap();
+        let done = rewrite(&session, RecordsForm::Compressed).unwrap();
         assert!(done.after * 8 < before.len() as u64, "{done:?}");
         assert_eq!(done.after, data().len() as u64);
         assert!(read(&session) == records && script(&session) == text);
     }
-    rewrite(&session, false).unwrap();
+    rewrite(&session, RecordsForm::Plain).unwrap();
     assert!(data() == before);
 }
 
@@ -101,7 +103,9 @@ fn a_session_that_is_recorded_or_damaged_is_left_as_it_is() {
     let dex = dex(dir.path());
     let session = dir.path().join("session");
     let mut writer = write(&session, &dex, false, 1_000);
-    let error = rewrite(&session, true).unwrap_err().to_string();
+    let error = rewrite(&session, RecordsForm::Compressed)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("is being recorded"), "{error}");
     writer.finish().unwrap();
     drop(writer);
@@ -109,7 +113,7 @@ fn a_session_that_is_recorded_or_damaged_is_left_as_it_is() {
     let bytes = fs::read(&path).unwrap();
     let cut = &bytes[..bytes.len() / 2];
     fs::write(&path, cut).unwrap();
-    assert!(rewrite(&session, true).is_err());
+    assert!(rewrite(&session, RecordsForm::Compressed).is_err());
     assert!(fs::read(&path).unwrap() == cut && !session.join("perf.data.new").exists());
 }
 
@@ -151,7 +155,7 @@ fn a_killed_compressed_recording_is_readable_up_to_its_last_flush() {
     }
     // Those that were lost do not keep it from being compressed or made plain.
     fs::write(&path, &bytes).unwrap();
-    rewrite(&session, false).unwrap();
+    rewrite(&session, RecordsForm::Plain).unwrap();
     assert!(read(&session) == records);
     assert_eq!(
         script(&session).matches("org.example.Balls.draw").count(),
@@ -205,7 +209,9 @@ fn a_small_file_of_many_records_ends_before_they_fill_memory() {
         assert!(last.contains(refused), "{last}");
     }
     // Nor the disk, when they are to become plain.
-    let error = rewrite(&session, false).unwrap_err().to_string();
+    let error = rewrite(&session, RecordsForm::Plain)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("than varid writes"), "{error}");
     assert!(!session.join("perf.data.new").exists());
 }

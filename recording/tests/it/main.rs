@@ -3,6 +3,7 @@
 #![allow(missing_docs, clippy::arithmetic_side_effects)]
 
 mod common;
+mod compact;
 mod compressed;
 mod events;
 mod perf;

@@ -535,10 +535,10 @@ pub fn functions(
 ) -> Vec<NamedFunction> {
     let symbol = source.elf.symbols().lookup(address);
     // Debug information is slow to read, so it is only used if required.
-    let frames = if detail.inlined || detail.lines {
-        source.elf.frames(address)
-    } else {
-        Vec::new()
+    let frames = match detail {
+        Detail { lines: true, .. } => source.elf.frames(address),
+        Detail { inlined: true, .. } => source.elf.functions(address),
+        _ => Vec::new(),
     };
     let name = match (&symbol, frames.last()) {
         // Names of methods are never demangled, even if they look mangled.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use super::debug_files::{DebugFiles, has_debug};
-use super::dwarf::DebugFile;
+use super::dwarf::{DebugFile, FrameDetail};
 use super::name::Name;
 use super::reader::ElfReader;
 use super::symbols::{ElfSymbols, SymbolOrigin};
@@ -16,7 +16,7 @@ use crate::{Frame, Result};
 /// An ELF file with its debug information.
 ///
 /// Keeps what it has read, and keeps files open that it may still read. Debug information is read on demand: the list of units at the first
-/// lookup, and each unit at the first lookup of an address in it. Results borrow from these tables, so that a lookup is two binary
+/// lookup, and each unit's functions and lines at the first lookup of an address in it that has them. Results borrow from these tables, so that a lookup is two binary
 /// searches.
 #[derive(Debug)]
 pub struct ElfSource {
@@ -102,7 +102,17 @@ impl ElfSource {
     /// address, as in [`ElfSymbols::lookup`].
     #[must_use]
     pub fn frames(&self, address: u64) -> Vec<Frame<'_>> {
-        let mut frames = self.debug().frames(address);
+        self.frames_in_detail(address, FrameDetail::Lines)
+    }
+
+    /// Returns the functions at `address` as [`frames`](Self::frames) does, without locations. No line program is read for them.
+    #[must_use]
+    pub fn functions(&self, address: u64) -> Vec<Frame<'_>> {
+        self.frames_in_detail(address, FrameDetail::Functions)
+    }
+
+    fn frames_in_detail(&self, address: u64, detail: FrameDetail) -> Vec<Frame<'_>> {
+        let mut frames = self.debug().frames(address, detail);
         let unnamed = frames.last().is_none_or(|frame| frame.function.is_empty());
         let name = self.symbol(address).or_else(|| {
             // A name made from the address is only used if debug information has none.

@@ -8,6 +8,7 @@ use gimli::Dwarf;
 use super::Slice;
 use super::budget::Budget;
 use super::code_ranges::CodeRanges;
+use super::lines::Lines;
 use super::names::NameTable;
 use super::sections::Sections;
 use super::split::Split;
@@ -19,14 +20,25 @@ use crate::elf::debug_files::DebugFiles;
 use crate::elf::ranges::Ranges;
 use crate::elf::reader::ElfReader;
 
+/// What is read of the functions at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::elf) enum FrameDetail {
+    /// Their names.
+    Functions,
+    /// Also their lines, which take a line program for each unit.
+    Lines,
+}
+
 /// The debug information of a file.
 #[derive(Debug, Default)]
 pub(in crate::elf) struct DebugFile {
     sections: Sections,
     supplementary: Option<(Sections, Units)>,
     units: Units,
-    /// The tables of each unit, read at the first lookup in it.
+    /// The functions of each unit, read at the first lookup in it.
     tables: Vec<OnceLock<UnitTables>>,
+    /// The lines of each unit, read at the first lookup of a line in it.
+    lines: Vec<OnceLock<Lines>>,
     /// The index of the unit at an address, read at the first lookup.
     index: OnceLock<Ranges<u32>>,
     split: Split,
@@ -56,6 +68,7 @@ impl DebugFile {
             sections,
             supplementary,
             tables: units.offsets().iter().map(|_| OnceLock::new()).collect(),
+            lines: units.offsets().iter().map(|_| OnceLock::new()).collect(),
             units,
             index: OnceLock::new(),
             split: Split::new(program, debug_files),
@@ -68,13 +81,17 @@ impl DebugFile {
     }
 
     /// The functions at `address`, innermost first.
-    pub(in crate::elf) fn frames(&self, address: u64) -> Vec<Frame<'_>> {
-        self.index
-            .get_or_init(|| self.read_index())
-            .get(address)
-            .and_then(|unit| self.tables(unit as usize))
-            .map(|tables| tables.frames(address))
-            .unwrap_or_default()
+    pub(in crate::elf) fn frames(&self, address: u64, detail: FrameDetail) -> Vec<Frame<'_>> {
+        let index = self.index.get_or_init(|| self.read_index());
+        let frames = index.get(address).and_then(|unit| {
+            let tables = self.tables(unit as usize)?;
+            let lines = match detail {
+                FrameDetail::Functions => None,
+                FrameDetail::Lines => self.lines(unit as usize, tables),
+            };
+            Some(tables.frames(address, lines))
+        });
+        frames.unwrap_or_default()
     }
 
     fn view(&self) -> Dwarf<Slice<'_>> {
@@ -115,12 +132,9 @@ impl DebugFile {
                 && unit.header.type_() == gimli::UnitType::Compilation
                 && let Some(tables) = self.tables(index)
             {
-                ranges.extend(
-                    tables
-                        .ranges()
-                        .into_iter()
-                        .map(|(start, end)| (start, end, index32)),
-                );
+                let lines = self.lines(index, tables).map(Lines::ranges);
+                let found = lines.into_iter().flatten().chain(tables.stretches());
+                ranges.extend(found.map(|(start, end)| (start, end, index32)));
             }
         }
         // Of overlapping units with the same start the first one wins.
@@ -147,7 +161,24 @@ impl DebugFile {
             if let Some(tables) = self.split.tables(input) {
                 return tables;
             }
-            UnitTables::read(input, None, &mut NameTable::new(input, units))
+            UnitTables::read(input, &mut NameTable::new(input, units))
+        }))
+    }
+
+    /// The lines of a unit with these functions. Those of a split unit are in its skeleton, which is the unit in this file.
+    fn lines(&self, index: usize, tables: &UnitTables) -> Option<&Lines> {
+        let lines = self.lines.get(index)?;
+        Some(lines.get_or_init(|| {
+            let dwarf = self.view();
+            let Some(unit) = self.units.unit(&dwarf, index) else {
+                return Lines::default();
+            };
+            let input = UnitInput {
+                dwarf: &dwarf,
+                unit: &unit,
+                budget: &self.budget,
+            };
+            Lines::read(input, tables.call_files())
         }))
     }
 }

@@ -67,7 +67,7 @@ impl Split {
                     budget,
                 };
                 let mut names = NameTable::new(input, [None, None]);
-                return Some(UnitTables::read(input, Some(skeleton), &mut names));
+                return Some(UnitTables::read(input, &mut names));
             }
             None
         };

@@ -1,4 +1,4 @@
-//! Finds the functions and the line at an address of a unit.
+//! Finds the functions at an address of a unit.
 
 use std::borrow::Cow;
 
@@ -10,56 +10,50 @@ use crate::Frame;
 use crate::elf::name::Name;
 use crate::elf::ranges::Ranges;
 
-/// The functions, names and lines of a unit.
+/// The functions of a unit, and their names.
 #[derive(Debug, Default)]
 pub(super) struct UnitTables {
     functions: Vec<Function>,
     /// The innermost function at an address.
     innermost: Ranges<FunctionId>,
     names: Vec<Name>,
-    lines: Lines,
     /// Whether functions are missing.
     incomplete: bool,
 }
 
 impl UnitTables {
-    /// Reads a unit. The lines of a split unit are in its `skeleton`.
-    pub(super) fn read<'d>(
-        input: UnitInput<'_, 'd>,
-        skeleton: Option<UnitInput<'_, '_>>,
-        names: &mut NameTable<'_, 'd>,
-    ) -> Self {
+    /// Reads a unit.
+    pub(super) fn read<'d>(input: UnitInput<'_, 'd>, names: &mut NameTable<'_, 'd>) -> Self {
         let tree = FunctionTree::read(input, names);
-        let call_files = tree.functions.iter().filter_map(Function::call_file);
-        let lines = match skeleton {
-            Some(skeleton) => Lines::read(skeleton, call_files),
-            None => Lines::read(input, call_files),
-        };
         Self {
             innermost: Ranges::nested(tree.ranges),
             functions: tree.functions,
             names: names.take(),
-            lines,
             incomplete: tree.incomplete,
         }
     }
 
-    /// The address ranges that have functions or lines.
-    pub(super) fn ranges(&self) -> Vec<(u64, u64)> {
-        let mut ranges = self.lines.ranges();
-        ranges.extend(self.innermost.stretches());
-        ranges
+    /// The address ranges that have functions.
+    pub(super) fn stretches(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.innermost.stretches()
     }
 
-    /// The functions at `address`, innermost first. A line without a function is one frame without a name.
-    pub(super) fn frames(&self, address: u64) -> Vec<Frame<'_>> {
+    /// The files of the places where functions were inlined, by their indices.
+    pub(super) fn call_files(&self) -> impl Iterator<Item = u32> {
+        self.functions.iter().filter_map(Function::call_file)
+    }
+
+    /// The functions at `address`, innermost first, with their lines if those of the unit are given. A line without a function is one frame
+    /// without a name.
+    pub(super) fn frames<'t>(&'t self, address: u64, lines: Option<&'t Lines>) -> Vec<Frame<'t>> {
         let mut frames = Vec::new();
         let mut next = self.innermost.get(address);
         let by_id = |id: FunctionId| self.functions.get(id.index());
         let innermost = next.and_then(by_id);
         // The line belongs to the innermost function. It is not shown if that function may be missing.
         let incomplete = innermost.map_or(self.incomplete, |function| function.incomplete);
-        let mut location = self.lines.find(address).filter(|_| !incomplete);
+        let line = lines.and_then(|lines| lines.find(address));
+        let mut location = line.filter(|_| !incomplete);
         while let Some(function) = next.and_then(by_id) {
             frames.push(Frame {
                 function: self
@@ -69,7 +63,9 @@ impl UnitTables {
                 location,
             });
             let call = function.call;
-            location = call.and_then(|call| self.lines.location(call.file, call.line));
+            location = call
+                .zip(lines)
+                .and_then(|(call, lines)| lines.location(call.file, call.line));
             next = call.map(|call| call.caller);
         }
         if frames.is_empty() && location.is_some() {
