@@ -12,7 +12,7 @@ TESTBED := $(TARGET)/testbed
 TIME ?= 60
 
 .DELETE_ON_ERROR:
-.PHONY: help deps test-deps build testbed demo demo-compiled fresh fresh-base art-compiler art-changed test-programs test test-long test-release board-image board-products board-trial board board-cost paper estimate-paper estimate-study board-module-soak module cross dist install lint bench fuzz fmt docs clean
+.PHONY: help deps test-deps build testbed demo demo-compiled fresh fresh-base art-compiler art-changed test-programs test test-long test-release board-image board-products board-trial board board-cost paper estimate-paper exact-paper estimate-study board-module-soak module cross dist install lint bench fuzz fmt docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 25
@@ -115,6 +115,9 @@ paper: test-deps build ## the paper's figures and tables, measured on that board
 # SMALL=1 shows that all of it runs, and measures little.
 estimate-paper: test-deps build ## what papers on estimates print, beside ours, a quarter of an hour: writes docs/estimates.md
 	scripts/estimate_paper.py $(RELEASE) docs/estimates.md $(if $(SMALL),small)
+
+exact-paper: test-deps build ## what exact calling contexts cost, beside what JP2's paper prints, half an hour: writes docs/exact-costs.md
+	scripts/exact_paper.py $(RELEASE) docs/exact-costs.md $(if $(SMALL),small)
 
 estimate-study: programs ## estimates of RISC-V programs beside the processors' RTL and TotalProf's paper, some minutes: writes docs/processor-study.md
 	@scripts/deps.sh --long

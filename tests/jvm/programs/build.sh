@@ -16,6 +16,8 @@ packages=(libeclipse-jdt-core-java libh2-java liblucene8-java
     libstringtemplate4-java libcommons-compress-java
     libfop-java libbatik-java libcommons-io-java libcommons-logging-java libfontbox2-java libqdox-java libxml-commons-external-java
     libxmlgraphics-commons-java)
+# Beside the others: with Xalan in the class path, FOP would transform by it.
+apart=(libxalan2-java librhino-java)
 mkdir -p "$out"
 exec 8>"$out/.lock"
 flock 8
@@ -24,20 +26,25 @@ signature=$(cat "$here"/build.sh "$here"/*.java | sha256sum | cut -d' ' -f1)
 
 arch=$(dpkg --print-architecture)
 list=$("$here/../../board/packages.sh" "$arch" bookworm "${packages[@]}") || exit
+others=$("$here/../../board/packages.sh" "$arch" bookworm "${apart[@]}") || exit
 sources=$("$here/../../board/packages.sh" "$arch" bookworm src:libcommons-collections4-java) || exit
 rm -rf "${out:?}/programs"
 work=$(mktemp -d "$out/.new.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/root" "$work/classes"
-while read -r deb; do
-    dpkg-deb -x "$deb" "$work/root"
-done <<<"$list"
+mkdir "$work/root" "$work/apart" "$work/classes"
+unpack() { # FOLDER PACKAGES
+    while read -r deb; do
+        dpkg-deb -x "$deb" "$work/$1"
+    done <<<"$2"
+}
+unpack root "$list"
+unpack apart "$others"
 # The sources that the compiler compiles: its own tests are left out, for they need JUnit.
 dpkg-source --no-check -x "$sources" "$work/unpacked" >/dev/null
 mkdir "$work/sources"
 cp -R "$work/unpacked/src/main/java/org" "$work/sources/"
 rm -r "$work/unpacked"
-"$javac" -nowarn --release 17 -cp "$work/root/usr/share/java/*" -d "$work/classes" "$here"/*.java
+"$javac" -nowarn --release 17 -cp "$work/root/usr/share/java/*:$work/apart/usr/share/java/*" -d "$work/classes" "$here"/*.java
 chmod 755 "$work"
 echo "$signature" >"$work/signature"
 mv "$work" "$out/programs"
