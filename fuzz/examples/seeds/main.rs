@@ -73,13 +73,13 @@ fn main() -> Result {
     };
     let dex = include_bytes!("../../../symbolizer/tests/fixtures/names.dex");
     let items = include_bytes!("../../../symbolizer/tests/fixtures/items.dex");
-    let compact = include_bytes!("../../../symbolizer/tests/fixtures/items.cdex");
+    let compact_dex = include_bytes!("../../../symbolizer/tests/fixtures/items.cdex");
     let class = include_bytes!("../../../symbolizer/tests/fixtures/Opcodes.class");
     save("class", "opcodes", class)?;
     save("instrument", "opcodes", class)?;
     save("dex", "names", dex)?;
     save("dex", "items", items)?;
-    save("dex", "compact", compact)?;
+    save("dex", "compact", compact_dex)?;
     save("instrument_dex", "names", dex)?;
     save("instrument_dex", "items", items)?;
     save("substitute", "names", dex)?;
