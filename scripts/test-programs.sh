@@ -23,6 +23,7 @@ long_lane=(
     diff::a_method_with_six_times_the_work
     device::a_recording_whose_cable_is_pulled
     device::a_session_whose_cable_is_pulled
+    java_annotate::
     java::a_thousand_java_frames
     java::java_frames_behind_calls_of_the_vm
     java::shares_of_known_work_in_java

@@ -39,7 +39,13 @@ class Code:
             command = ["objdump", "-D", "-w", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", f"--adjust-vma={self.start:#x}", file.name]
             text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         found = filter(None, map(DISASSEMBLED.match, text.splitlines()))
-        return {int(line[1], 16) - self.start: (len(line[2].split()), annotate.OTHER_NAMES.get(line[3], line[3])) for line in found}
+        return {int(line[1], 16) - self.start: (len(line[2].split()), named(line[2].split(), line[3])) for line in found}
+
+
+def named(code, mnemonic):
+    """The mnemonic of an instruction, by its bytes where disassemblers differ: `66 90` is `nop` as well as `xchg ax, ax`."""
+    is_nop = code[-1] == "90" and set(code[:-1]) <= {"66"}
+    return "nop" if is_nop else annotate.OTHER_NAMES.get(mnemonic, mnemonic)
 
 
 def executed(codes, address, time):
