@@ -63,7 +63,7 @@ pub fn create_switch(folder: &Path, counting: Counting) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// It cannot be read, or is none of [`create_switch`].
+/// It cannot be read, or [`create_switch`] has not made it.
 pub fn read_switch(path: &Path) -> io::Result<Counting> {
     let mut word = [0; size_of::<u64>()];
     open(path)?.read_exact_at(&mut word, 0)?;
@@ -77,7 +77,7 @@ pub fn read_switch(path: &Path) -> io::Result<Counting> {
 ///
 /// # Errors
 ///
-/// It cannot be written, or is none of [`create_switch`].
+/// It cannot be written, or [`create_switch`] has not made it.
 pub fn write_switch(path: &Path, counting: Counting) -> io::Result<()> {
     write(&open(path)?, counting)
 }

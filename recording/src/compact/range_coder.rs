@@ -8,7 +8,7 @@
 pub struct Probability {
     /// Of 65,536.
     parts: u16,
-    /// The number of decisions so far, as far as it matters.
+    /// The number of decisions so far, at most [`Self::SETTLED`].
     seen: u8,
 }
 
@@ -106,7 +106,7 @@ impl Coder for Encoder {
 pub struct Decoder<'b> {
     low: u32,
     high: u32,
-    /// The number that the bytes tell, as far as the interval is narrow.
+    /// The next four bytes of the coded number: it lies between `low` and `high`.
     number: u32,
     bytes: std::slice::Iter<'b, u8>,
 }

@@ -37,7 +37,7 @@ impl CompactRecords {
         })
     }
 
-    /// Has the next record in memory. Returns false if there is none.
+    /// Decodes chunks until a record is in memory. Returns false if there is none left.
     ///
     /// # Errors
     ///

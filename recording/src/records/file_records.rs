@@ -39,7 +39,7 @@ impl FileRecords {
         }
     }
 
-    /// Has the next record in memory, as far as the file has it. Returns false if there is none.
+    /// Reads until the next record is in memory, if the file has all of it. Returns false if no record is left.
     pub fn read_ahead(&mut self, path: &Path) -> Result<bool> {
         match self {
             Self::PerfData(records) if records.has_more() => {

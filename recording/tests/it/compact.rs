@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::compressed::{dex, read, script, write};
+use crate::compressed::{read, recorded, script};
 use varid_recording::{
     PERF_DATA, RECORDS_DATA, RecordsForm, SessionReader, SessionRecord, rewrite, session_files,
 };
@@ -14,9 +14,7 @@ fn is_there(session: &Path, file: &str) -> bool {
 #[test]
 fn a_compact_recording_has_the_same_records_and_becomes_the_same_file() {
     let dir = tempfile::tempdir().unwrap();
-    let dex = dex(dir.path());
-    let session = dir.path().join("session");
-    write(&session, &dex, false, 12_345).finish().unwrap();
+    let session = recorded(dir.path(), 12_345);
     let data = || fs::read(session.join(PERF_DATA)).unwrap();
     let (before, records, text) = (data(), read(&session), script(&session));
     for _ in 0..2 {
@@ -44,9 +42,7 @@ fn a_compact_recording_has_the_same_records_and_becomes_the_same_file() {
 #[test]
 fn a_compact_recording_that_is_cut_or_damaged_has_the_records_before_and_an_error() {
     let dir = tempfile::tempdir().unwrap();
-    let dex = dex(dir.path());
-    let session = dir.path().join("session");
-    write(&session, &dex, false, 22_000).finish().unwrap();
+    let session = recorded(dir.path(), 22_000);
     let records = read(&session);
     rewrite(&session, RecordsForm::Compact).unwrap();
     let path = session.join(RECORDS_DATA);
@@ -80,9 +76,7 @@ fn a_compact_recording_that_is_cut_or_damaged_has_the_records_before_and_an_erro
 #[test]
 fn a_session_is_whole_between_the_steps_that_change_its_form() {
     let dir = tempfile::tempdir().unwrap();
-    let dex = dex(dir.path());
-    let session = dir.path().join("session");
-    write(&session, &dex, false, 100).finish().unwrap();
+    let session = recorded(dir.path(), 100);
     let records = read(&session);
     let before = fs::read(session.join(PERF_DATA)).unwrap();
     rewrite(&session, RecordsForm::Compact).unwrap();

@@ -1,6 +1,9 @@
 //! Is a compressed recording the same recording, to varid and to perf, however it came to be and wherever it ends?
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use crate::common::{DEX, comm, dex_mapping, manifest, perf, tiny_elf, user_sample};
 use varid_recording::{
@@ -11,7 +14,7 @@ use varid_recording::{
 const PID: u32 = 5_000_000;
 
 /// Samples of two rounds and more, with callchains that repeat.
-pub fn write(dir: &Path, dex: &Path, compress: bool, samples: u64) -> SessionWriter {
+fn write(dir: &Path, dex: &Path, compress: bool, samples: u64) -> SessionWriter {
     let mut writer = SessionWriter::create(dir, manifest()).unwrap();
     if compress {
         writer.compress();
@@ -30,7 +33,7 @@ pub fn write(dir: &Path, dex: &Path, compress: bool, samples: u64) -> SessionWri
     writer
 }
 
-pub fn dex(dir: &Path) -> std::path::PathBuf {
+fn dex(dir: &Path) -> PathBuf {
     let path = dir.join("test.elf");
     let functions = [
         ("org.example.Balls.draw", 0x100, 0x40),
@@ -38,6 +41,14 @@ pub fn dex(dir: &Path) -> std::path::PathBuf {
     ];
     fs::write(&path, tiny_elf(0x1000, &functions)).unwrap();
     path
+}
+
+/// A plain session of so many samples, in a folder that also has the file of their methods.
+pub fn recorded(dir: &Path, samples: u64) -> PathBuf {
+    let session = dir.join("session");
+    let mut writer = write(&session, &dex(dir), false, samples);
+    writer.finish().unwrap();
+    session
 }
 
 pub fn read(dir: &Path) -> Vec<SessionRecord> {
@@ -81,9 +92,7 @@ fn a_compressed_recording_is_the_plain_one_to_varid_and_perf_in_an_eighth_of_the
 #[test]
 fn what_is_compressed_afterwards_is_the_same_and_comes_back_to_the_byte() {
     let dir = tempfile::tempdir().unwrap();
-    let dex = dex(dir.path());
-    let session = dir.path().join("session");
-    write(&session, &dex, false, 12_345).finish().unwrap();
+    let session = recorded(dir.path(), 12_345);
     let data = || fs::read(session.join(PERF_DATA)).unwrap();
     let (before, records, text) = (data(), read(&session), script(&session));
     for _ in 0..2 {
@@ -191,9 +200,7 @@ fn fill(session: &Path, behind_each: &[u8]) {
 #[test]
 fn a_small_file_of_many_records_ends_before_they_fill_memory() {
     let dir = tempfile::tempdir().unwrap();
-    let dex = dex(dir.path());
-    let session = dir.path().join("session");
-    write(&session, &dex, false, 1).finish().unwrap();
+    let session = recorded(dir.path(), 1);
     // Without an end of a round, and with them.
     let finished_round = (68u64 | 8 << 48).to_le_bytes();
     for (behind_each, refused) in [
