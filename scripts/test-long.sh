@@ -7,7 +7,7 @@ set -uo pipefail
 
 usage="usage: test-long.sh TARGET-FOLDER DOCUMENT [long|release [STEP...]]"
 declare -A steps=(
-    [long]='host board long boards code module bench cross golden fresh lint'
+    [long]='host board vms long boards code module bench cross golden fresh lint'
     [release]='soak fresh-full dist cost fuzz modes processors paper java'
 )
 lane=${3:-long}
@@ -43,6 +43,13 @@ program() { # STEP NAME [ARGUMENT...]: runs a program of system tests and shows 
     ! sed 's/^test [^ ]* \.\.\. //' "$logs/$step.printed" | grep -aE '(^|: )skipped: ' && [ "$status" -eq 0 ]
 }
 
+vms() { # what they print is in one log
+    local failed=0
+    program vms live || failed=1
+    program vms vm || failed=1
+    return "$failed"
+}
+
 is_wanted() { # STEP
     [[ " ${wanted[*]} " == *" $1 "* ]]
 }
@@ -64,6 +71,7 @@ long_lane() {
     for name in "${on_boards[@]}"; do elsewhere+=(--skip "$name"); done
     begin_wanted board program board board
     step_wanted host program host host
+    step_wanted vms vms
     end_wanted board
     begin_wanted boards program boards long --test-threads 1 "${on_boards[@]}"
     step_wanted long program long long --test-threads 1 "${elsewhere[@]}"
@@ -95,7 +103,7 @@ release_lane() {
 
 found() { # STEP: what its log says last
     case $1 in
-    host | board | long | boards | code | modes | processors) grep -a '^test result:' "$logs/$1.log" | sed 's/^test result: [a-zA-Z]*\. //; s/; 0 ignored.*//' | tail -n 1 ;;
+    host | board | vms | long | boards | code | modes | processors) grep -a '^test result:' "$logs/$1.log" | sed 's/^test result: [a-zA-Z]*\. //; s/; 0 ignored.*//' | tail -n 1 ;;
     fresh-full) grep -a '^tests: [0-9]\|^packages: [0-9]' "$logs/fresh-full.log" | sed 's/, files of.*//' | paste -sd';' ;;
     soak) grep -a '^soak' "$logs/soak.log" | tail -n 1 ;;
     *) tail -n 1 "$logs/$1.log" ;;

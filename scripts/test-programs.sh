@@ -1,6 +1,7 @@
 #!/bin/bash
 # Builds the test programs but `long`, or runs them, each test with its seconds.
-# usage: test-programs.sh build | system | crates | board      system: `host` and `program`, which run varid; crates: the others but `board`
+# usage: test-programs.sh build | system | crates [EXCEPT...] | board
+# system: `host` and `program`, which run varid; crates: the others but `board`, without those that are named
 # The tests of single crates are built by the profile `bench`, see Cargo.toml, by `crates` itself in the time that others leave.
 # `system` and `board` leave to the long lane, which runs these programs whole, what takes long and rarely finds what the others do not.
 set -euo pipefail
@@ -34,6 +35,7 @@ long_lane=(
 )
 . scripts/test-seconds.sh
 options=(--no-fail-fast -- "${report_time[@]}" "${long_lane[@]/#/--skip=}")
+programs=()
 crates=
 others=()
 case "${1:-}" in
@@ -45,7 +47,9 @@ build)
     ;;
 system) programs=(program host) ;;
 crates)
-    programs=(abi live vm stackvm)
+    for program in abi live vm stackvm; do
+        [[ " ${*:2} " == *" $program "* ]] || programs+=("$program")
+    done
     crates=1
     ;;
 board) programs=(board) ;;

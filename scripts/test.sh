@@ -1,18 +1,17 @@
 #!/bin/bash
 # Do all tests pass? Runs what `make test-programs` has built, compiles the tests of single crates, runs them, and ends with the counts.
-# usage: test.sh RELEASE-FOLDER WORKLOADS-FOLDER LOG [yes|no]
+# usage: test.sh RELEASE-FOLDER WORKLOADS-FOLDER LOG [PROGRAM...]      without these programs: board, live, vm
 # Tests of single crates are compiled and run in the time that those of the system leave, which wait for much. The board's tests, which keep one
-# processor busy, run beside both. What these print comes after that. no: without the board.
+# processor busy, run beside both. What these print comes after that.
 set -uo pipefail
 
-case "$#${4:-}" in
-3 | 4yes | 4no) ;;
-*) echo "usage: test.sh RELEASE-FOLDER WORKLOADS-FOLDER LOG [yes|no]" >&2; exit 2 ;;
-esac
+[ $# -ge 3 ] || { sed -n '3s/^# *//p' "$0" >&2; exit 2; }
 cd "$(dirname "$0")/.." || exit 1
 release=$1
 workloads=$2
 log=$3
+shift 3
+except=" $* "
 mkdir -p "$(dirname "$log")"
 failed=0
 
@@ -22,9 +21,9 @@ export VARID_ARTVM=$release/artvm
 export VARID_BUILT=1
 export CARGO_TERM_COLOR=never
 
-of_crates() { # prints what their tests say
+of_crates() { # [PROGRAM...]: prints what their tests say
     local failed=0
-    scripts/test-programs.sh crates || failed=1
+    scripts/test-programs.sh crates "$@" || failed=1
     cargo test --locked --release --workspace --doc || failed=1
     return "$failed"
 }
@@ -42,7 +41,7 @@ trap 'kill -- "${groups[@]/#/-}" 2>/dev/null' EXIT
 trap 'exit 130' INT TERM HUP
 : >"$log"
 : >"$log.board"
-[ "${4:-yes}" = no ] || nice -n -5 scripts/test-programs.sh board >"$log.board" 2>&1 &
+[[ $except == *' board '* ]] || nice -n -5 scripts/test-programs.sh board >"$log.board" 2>&1 &
 board=$!
 groups+=("$board")
 exec 3> >(tee "$log")
@@ -54,7 +53,7 @@ exec 3>&-
 # Cargo has nothing to build for these, and must see that before it compiles others: only one builds at a time.
 until_run "$board" "$log.board"
 until_run "$system" "$log"
-nice -n 19 bash -c of_crates >"$log.crates" 2>&1 &
+nice -n 19 bash -c 'of_crates "$@"' crates "$@" >"$log.crates" 2>&1 &
 crates=$!
 groups+=("$crates")
 wait "$system" || failed=1

@@ -40,7 +40,8 @@ struct varid_java_blob {
 	varid_u64 pc; /* 0: unknown */
 	varid_u64 start;
 	varid_u32 size;       /* bytes */
-	varid_u32 words;      /* of its frames; 0: a frame pointer leads to them */
+	varid_u32 words;      /* of its frames; 0: unknown */
+	varid_u32 linked;     /* a frame pointer leads to its frames, if it is known: they may be larger */
 	varid_u32 complete;   /* bytes of code until a frame is made */
 	varid_u32 compile_id; /* if it is a compiled method */
 };
@@ -145,10 +146,11 @@ varid_read_blob(struct varid_walk *walk, const struct varid_jvm *jvm, varid_u32 
 	if (!window)
 		return 0;
 	blob->compile_id = *(const varid_u32 *)window;
-	/* Negative: unknown. Stubs keep a frame pointer, whatever size their frames have. */
-	if (blob->words >> 31 ||
-	    (heap == varid_code_heap(jvm, jvm->interpreter_start) && varid_is_linked(walk, jvm, blob)))
+	/* Negative: unknown. */
+	if (blob->words >> 31)
 		blob->words = 0;
+	blob->linked = !blob->words ||
+		       (heap == varid_code_heap(jvm, jvm->interpreter_start) && varid_is_linked(walk, jvm, blob));
 	return 1;
 }
 
@@ -304,9 +306,13 @@ varid_step_java(struct varid_walk *walk, const struct varid_jvm *jvm, struct var
 	if (!blob)
 		return VARID_WALK_TORN;
 	varid_java_code_of(blob, out);
-	if (!blob->words && java->fp < java->sp)
+	/* The anchor of a stub's call into the VM has no frame pointer. */
+	if (blob->linked && java->fp >= java->sp)
+		caller = java->fp + VARID_JAVA_LINK;
+	else if (blob->words)
+		caller = java->sp + 8ull * blob->words;
+	else
 		return VARID_WALK_TORN;
-	caller = blob->words ? java->sp + 8ull * blob->words : java->fp + VARID_JAVA_LINK;
 	result = varid_java_link(walk, java, caller - VARID_JAVA_LINK, out);
 	return result == VARID_WALK_FRAME ? varid_java_caller(java, caller, out->returns, out->caller_fp) : result;
 }
@@ -372,7 +378,7 @@ varid_start_java(struct varid_walk *walk, const struct varid_jvm *jvm, struct va
 	if (!blob)
 		return VARID_JAVA_MORE;
 	varid_java_code_of(blob, out);
-	if (!blob->words)
+	if (blob->linked)
 		return VARID_JAVA_MORE;
 	java->thread = thread;
 	code = varid_java_code(walk, jvm, blob);

@@ -8,6 +8,8 @@ pub const BASE: u64 = 0x10_0000;
 pub const WORDS: u64 = 20;
 /// The ids of its threads.
 pub const TIDS: [u32; 2] = [11, 12];
+/// How many classes it has unloaded.
+pub const UNLOADED_CLASSES: u64 = 5;
 /// The size of its code in bytes.
 pub const CODE_SIZE: u64 = 0x1000;
 
@@ -53,6 +55,7 @@ impl MadeUpJvm {
         made.put_version(major);
         made.put_flags();
         made.put_code();
+        made.put_counters();
         made.put_threads();
         made
     }
@@ -297,5 +300,31 @@ impl MadeUpJvm {
         );
         self.put(list + self.field("ThreadsList::_threads"), threads, 8);
         self.put(self.field("ThreadsSMRSupport::_java_thread_list"), list, 8);
+    }
+
+    /// Writes the counters: a string, and how many classes were unloaded.
+    fn put_counters(&mut self) {
+        let header = [0xca, 0xfe, 0xc0, 0xc0, 1, 2, 0, 1];
+        let memory = self.add(64);
+        self.put(memory, u64::from_le_bytes(header), 8);
+        self.put(memory + 24, 64, 4);
+        self.put(memory + 28, 2, 4);
+        for (name, value) in [
+            (
+                "java.property.java.vm.name",
+                u64::from_le_bytes(*b"Made up\0"),
+            ),
+            ("java.cls.unloadedClasses", UNLOADED_CLASSES),
+        ] {
+            let (entry, size) = (self.add(64), 64);
+            for (offset, number) in [(0, size), (4, 20), (16, 56)] {
+                self.put(entry + offset, number, 4);
+            }
+            for (at, byte) in (entry + 20..).zip(name.bytes()) {
+                self.put(at, byte.into(), 1);
+            }
+            self.put(entry + 56, value, 8);
+        }
+        self.put(self.field("PerfMemory::_start"), memory, 8);
     }
 }

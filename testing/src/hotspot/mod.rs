@@ -9,4 +9,4 @@ mod code;
 mod jvm;
 
 pub use code::{CODE, CODE_BASE, COMPILE_ID, HEAP_SIZE, LOG2_SEGMENT, MadeUpCode, NMETHOD_END};
-pub use jvm::{BASE, CODE_SIZE, MadeUpJvm, TIDS, WORDS};
+pub use jvm::{BASE, CODE_SIZE, MadeUpJvm, TIDS, UNLOADED_CLASSES, WORDS};

@@ -12,6 +12,7 @@ use super::memory::PagedMemory;
 use super::tables::VmTables;
 use super::threads::{self, ThreadPlace};
 use super::unexported::Unexported;
+use super::unloading::UnloadedClasses;
 use super::version::VmVersion;
 use std::collections::{BTreeMap, HashSet};
 use varid_model::{Address, Machine, Tid};
@@ -19,6 +20,9 @@ use varid_tunnel::Memory;
 
 /// The largest shift of compressed class pointers in bits.
 const MAX_SHIFT: u64 = 10;
+
+/// Where the pointer to the VM's counters is.
+const COUNTERS: &str = "PerfMemory::_start";
 
 /// What a HotSpot says about itself in the tables that its library exports for debuggers, and what is known of its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +49,8 @@ pub struct Jvm {
     pub thread_list: Address,
     /// `StubRoutines::_call_stub_return_address`: where a call from the VM returns to, the pc of an entry frame.
     pub call_stub_return: Address,
+    /// The counter of the classes that it has unloaded. None if it has none.
+    pub unloaded_classes: Option<UnloadedClasses>,
 }
 
 /// How class pointers of 32 bits are decoded: `base + (pointer << shift)`.
@@ -70,6 +76,8 @@ struct Globals {
     /// `CompressedKlassPointers`.
     class_base: Address,
     class_shift: Address,
+    /// `PerfMemory::_start`, if it is exported.
+    counters: Option<Address>,
 }
 
 impl Globals {
@@ -93,6 +101,7 @@ impl Globals {
             call_stub_return: fields.address("StubRoutines::_call_stub_return_address"),
             class_base: fields.address(class_base),
             class_shift: fields.address(class_shift),
+            counters: fields.has(COUNTERS).then(|| fields.address(COUNTERS)),
         }
     }
 }
@@ -152,6 +161,8 @@ impl Jvm {
             true => Some(CompressedClassPointers::read(&globals, memory)?),
             false => None,
         };
+        let counters = globals.counters;
+        let unloaded_classes = counters.and_then(|at| UnloadedClasses::find(at, memory));
         Ok(Self {
             version,
             machine,
@@ -164,6 +175,7 @@ impl Jvm {
             class_pointers,
             thread_list: globals.thread_list,
             call_stub_return,
+            unloaded_classes,
         })
     }
 }

@@ -13,6 +13,7 @@
 //! | what do the tables not have | `unexported` |
 //! | which version is it, with which flags | `version`, `flags` |
 //! | where is its code | `code_heaps`, `interpreter` |
+//! | how many classes has it unloaded | `unloading` |
 //! | are its threads those of the process | `threads` |
 //! | how is its memory read | `memory`, `pages` |
 //! | how is it described in a line | `shown` |
@@ -50,6 +51,7 @@ mod tables;
 mod tests;
 mod threads;
 mod unexported;
+mod unloading;
 mod unwinding;
 mod version;
 mod vm;

@@ -5,7 +5,7 @@ use super::unexported::Tested;
 use std::fmt;
 
 impl fmt::Display for Jvm {
-    /// Writes its version, its collector, its class pointers and its code heaps.
+    /// Writes its version, its collector, its class pointers, its code heaps, and what is not known of it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (version, flags) = (&self.version, &self.flags);
         write!(f, "{version} with {}", flags.collector)?;
@@ -22,6 +22,9 @@ impl fmt::Display for Jvm {
             (true, _) => write!(f, ", a segmented code cache ({heaps} heaps)")?,
             (false, 1) => f.write_str(", one code heap")?,
             (false, _) => write!(f, ", {heaps} code heaps")?,
+        }
+        if self.unloaded_classes.is_none() {
+            f.write_str("; it does not say whether it unloads classes")?;
         }
         match self.unexported.tested {
             Tested::Yes => Ok(()),

@@ -405,3 +405,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_stub_that_has_called_the_vm_is_left_by_its_size_without_a_frame_pointer() {
+    let mut jvm = Jvm::new();
+    let (stub, code) = (jvm.blob(0x200, 6, 0), jvm.blob(0x200, 4, 7));
+    jvm.memory.put(stub, &[0x55, 0x48, 0x8b, 0xec]);
+    let last = SP + 0x8000;
+    let caller = jvm.frame(last, 6, 0, code + 0x20);
+    jvm.frame(caller, 4, 0, NATIVE);
+    jvm.word(THREAD + 656 + 32, 0);
+    let mut walk = |fp: u64| {
+        for (at, word) in (THREAD + 656..).step_by(8).zip([last, stub + 0x20, fp]) {
+            jvm.word(at, word);
+        }
+        let frames = jvm.walk_of_thread(THREAD, NATIVE, SP, 0);
+        let frames = frames.iter().skip(1);
+        frames.map(compiled).collect::<Vec<_>>()
+    };
+    let expected = [(caller - 16, code + 0x20, 0), (caller + 16, NATIVE, 7)];
+    assert_eq!(walk(0), expected);
+    // Or by its frame pointer.
+    assert_eq!(walk(caller - 16), expected);
+}

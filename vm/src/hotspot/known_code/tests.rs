@@ -5,6 +5,7 @@ use crate::hotspot::methods::CompileId;
 use crate::hotspot::methods::reuse::{CODE_REUSED_SOON_AFTER, REUSED_AFTER, SMALL_CODE_CACHE};
 use crate::hotspot::methods::tests::VERSIONS;
 use crate::hotspot::methods::tests::World;
+use crate::hotspot::unloading::UnloadedClasses;
 use std::cell::Cell;
 use varid_process::reader::{Batch, BatchAnswer};
 use varid_testing::hotspot::{CODE, CODE_BASE, COMPILE_ID, HEAP_SIZE, MadeUpCode};
@@ -79,6 +80,10 @@ fn small_world((tables, major): (&str, u32)) -> (KnownCode, ProcessMemory) {
     let mut jvm = code.jvm().clone();
     // A variable of the VM, which is mapped for as long as the process runs.
     jvm.thread_list = Address::new(CODE_BASE);
+    jvm.unloaded_classes = Some(UnloadedClasses {
+        counter: Address::new(UNLOADED),
+        described: 0,
+    });
     let known = KnownCode::with_clock(Rc::new(jvm), now);
     let memory = ProcessMemory {
         mapped: made.bytes.len(),
@@ -87,6 +92,9 @@ fn small_world((tables, major): (&str, u32)) -> (KnownCode, ProcessMemory) {
     };
     (known, memory)
 }
+
+/// Where the VM counts the classes that it has unloaded: behind the segment map.
+const UNLOADED: u64 = CODE_BASE + 0x80;
 
 thread_local! {
     static NOW: Cell<u64> = const { Cell::new(1 << 40) };
@@ -416,4 +424,25 @@ fn a_vm_that_has_unloaded_a_class_is_taken_to_unload_more() {
         known.end_turn();
     }
     assert_eq!(known.change(), CodeChange::Replaced);
+}
+
+#[test]
+fn a_sample_from_before_an_unloading_is_not_named_by_a_method_that_is_first_seen_afterwards() {
+    let (mut known, mut memory) = world(VERSIONS[0]);
+    let mut is_known = |pointer, time, memory: &ProcessMemory| {
+        let found = known.method(MethodPointer(Address::new(pointer)), time, memory);
+        known.end_turn();
+        found.is_ok()
+    };
+    let (outer, native) = (memory.made.outer, memory.made.native);
+    memory.made.put(UNLOADED, 1, 8);
+    let time = now();
+    assert!(!is_known(outer, after(time, -SOON), &memory));
+    assert!(is_known(outer, time, &memory));
+    let unloaded = now();
+    NOW.set(NOW.get() + 2 * SOON.cast_unsigned());
+    let time = now();
+    assert!(!is_known(native, after(unloaded, -SOON), &memory));
+    assert!(is_known(native, after(time, -SOON), &memory));
+    assert!(is_known(native, unloaded, &memory));
 }

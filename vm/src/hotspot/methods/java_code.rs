@@ -41,6 +41,10 @@ pub struct JavaCode {
     pointers: SeenPointers,
     /// The VM takes longer than this to put another method, or other code, into the place of one that was executed.
     reused_after: Duration,
+    /// How many classes the VM has unloaded. None if it does not say so.
+    unloaded_classes: Option<u64>,
+    /// When that was seen to have changed.
+    unloaded: Option<MonotonicNs>,
 }
 
 /// A method, with what says whether a pointer still leads to it.
@@ -146,6 +150,8 @@ impl JavaCode {
     pub(in crate::hotspot) fn with_clock(jvm: Rc<Jvm>, clock: fn() -> MonotonicNs) -> Self {
         Self {
             blobs: BlobReader::new(Rc::clone(&jvm)),
+            unloaded_classes: jvm.unloaded_classes.map(|classes| classes.described),
+            unloaded: None,
             jvm,
             clock,
             compiled: BoundedMap::new(MAX_COMPILED),
@@ -352,12 +358,16 @@ impl JavaCode {
     ) -> KeptCode {
         let ReadCode { compiled, methods } = read;
         // The classes of code that is in use are loaded: the methods were still those that it refers to.
-        let checks = GatheredMemory::of(memory).run(|memory| {
+        let mut pointers = methods.keys();
+        let is_new = pointers.any(|pointer| !self.methods.contains(pointer));
+        let (checks, unloaded_classes) = GatheredMemory::of(memory).run(|memory| {
             let checks = compiled.iter().map(|(_, code)| match code {
                 Ok(code) => code.compiled.check_current(&self.jvm, memory),
                 Err(error) => Err(error.clone()),
             });
-            checks.collect::<Vec<_>>()
+            let checks = checks.collect::<Vec<_>>();
+            let counter = self.jvm.unloaded_classes.filter(|_| is_new);
+            (checks, counter.and_then(|counter| counter.now(memory)))
         });
         let mut kept = KeptCode::default();
         for ((key, code), check) in compiled.into_iter().zip(checks) {
@@ -374,6 +384,10 @@ impl JavaCode {
             kept.compiled.push((key, code));
         }
         let now = (self.clock)();
+        if unloaded_classes.is_some() && unloaded_classes != self.unloaded_classes {
+            self.unloaded_classes = unloaded_classes;
+            self.unloaded = Some(now);
+        }
         for (pointer, read) in methods {
             let found = read.map(|read| self.keep_method(pointer, read, now));
             kept.methods.insert(pointer, found);
@@ -399,13 +413,21 @@ impl JavaCode {
                 self.reused_after = REUSED_SOON_AFTER;
                 now
             }
-            None => before(now, self.reused_after),
+            None => self.there_since(now),
         };
         self.pointers.insert(pointer);
         let size = size_of::<KnownMethod>().saturating_add(read.size());
         self.methods
             .insert(pointer, KnownMethod { read, since }, size);
         FoundMethod { method, since }
+    }
+
+    /// Returns since when a method has been where it is first read `now`. What was executed there earlier may have been unloaded meanwhile.
+    fn there_since(&self, now: MonotonicNs) -> MonotonicNs {
+        let since = before(now, self.reused_after);
+        let soon = before(now, REUSED_SOON_AFTER);
+        let unloaded = self.unloaded.map(|unloaded| unloaded.min(soon));
+        unloaded.map_or(since, |unloaded| unloaded.max(since))
     }
 }
 

@@ -190,6 +190,35 @@ fn code_heaps_that_overlap_are_refused() {
     assert!(why.contains("a code heap overlaps another one"), "{why}");
 }
 
+#[test]
+fn a_vm_without_a_counter_of_unloaded_classes_is_described() {
+    let changes: [&dyn Fn(&mut MadeUpJvm, u64); 8] = [
+        &|made, _| made.put(made.field("PerfMemory::_start"), 0, 8),
+        // The magic number, the format, and the offset of the first entry.
+        &|made, start| made.put(start, 0, 4),
+        &|made, start| made.put(start + 5, 3, 1),
+        &|made, start| made.put(start + 24, u32::MAX.into(), 4),
+        // Fewer entries, and entries of other sizes.
+        &|made, start| made.put(start + 28, 1, 4),
+        &|made, start| made.put(start + 64, 0, 4),
+        &|made, start| made.put(start + 64, u32::MAX.into(), 4),
+        // The value is behind the entry.
+        &|made, start| made.put(start + 128 + 16, 57, 4),
+    ];
+    for (place, change) in changes.iter().enumerate() {
+        let mut made = MadeUpJvm::new(JDK_17, 17);
+        let start = made.target("PerfMemory::_start");
+        change(&mut made, start);
+        let found = describe(&made.bytes).unwrap();
+        assert_eq!(found.unloaded_classes, None, "{place}");
+        let shown = found.to_string();
+        assert!(
+            shown.ends_with("; it does not say whether it unloads classes"),
+            "{shown}"
+        );
+    }
+}
+
 proptest! {
     /// The process exits while it is read, or its memory is not where it should be.
     #[test]

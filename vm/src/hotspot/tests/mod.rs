@@ -12,7 +12,7 @@ use super::member::{Member, Offset, Width};
 use super::shim_places;
 use std::collections::HashSet;
 use varid_model::{Address, Machine, Tid};
-use varid_testing::hotspot::{BASE, CODE_SIZE, MadeUpJvm, TIDS};
+use varid_testing::hotspot::{BASE, CODE_SIZE, MadeUpJvm, TIDS, UNLOADED_CLASSES};
 use varid_tunnel::ByteMemory;
 
 /// Memory is readable or not by pages.
@@ -301,5 +301,15 @@ fn a_vm_that_is_starting_is_not_refused() {
         starting.put(pointer, 0, 8);
         let found = describe(&starting.bytes);
         assert!(matches!(found, Err(JvmError::NotStarted(_))), "{found:?}");
+    }
+}
+
+#[test]
+fn a_vm_counts_the_classes_that_it_unloads() {
+    for (tables, major) in [(JDK_17, 17), (JDK_21, 21), (JDK_25, 25)] {
+        let made = MadeUpJvm::new(tables, major);
+        let found = describe(&made.bytes).unwrap().unloaded_classes.unwrap();
+        assert_eq!(found.described, UNLOADED_CLASSES);
+        assert_eq!(made.word(found.counter.get()), UNLOADED_CLASSES);
     }
 }
