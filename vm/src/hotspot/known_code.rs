@@ -119,7 +119,7 @@ impl KnownCode {
     /// read before other code may be in its place, only before it is freed.
     pub(super) fn change(&self) -> CodeChange {
         let is_replaced = self.turns_without_replaced < QUIET_TURNS;
-        if self.java.unloads_classes() || (is_replaced && !self.has_walk) {
+        if self.java.replaces_methods() || (is_replaced && !self.has_walk) {
             CodeChange::Replaced
         } else if is_replaced || self.turns_without_new < QUIET_TURNS {
             CodeChange::Added
@@ -381,7 +381,7 @@ impl KnownCode {
 
     /// The VM takes longer than this to put other code into the place of code that was executed.
     fn code_reused_after(&self) -> Duration {
-        let reused_after = self.java.reused_after();
+        let reused_after = self.java.code_reused_after();
         match self.reuses_code_soon {
             true => reused_after.min(CODE_REUSED_SOON_AFTER),
             false => reused_after,

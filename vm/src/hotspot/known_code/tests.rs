@@ -437,12 +437,37 @@ fn a_sample_from_before_an_unloading_is_not_named_by_a_method_that_is_first_seen
     let (outer, native) = (memory.made.outer, memory.made.native);
     memory.made.put(UNLOADED, 1, 8);
     let time = now();
-    assert!(!is_known(outer, after(time, -SOON), &memory));
-    assert!(is_known(outer, time, &memory));
+    assert!(!is_known(outer, time, &memory));
     let unloaded = now();
+    assert!(is_known(outer, unloaded, &memory));
     NOW.set(NOW.get() + 2 * SOON.cast_unsigned());
-    let time = now();
-    assert!(!is_known(native, after(unloaded, -SOON), &memory));
-    assert!(is_known(native, after(time, -SOON), &memory));
+    assert!(!is_known(native, time, &memory));
     assert!(is_known(native, unloaded, &memory));
+}
+
+#[test]
+fn a_method_that_an_unloading_has_replaced_is_known_from_then_on() {
+    let (mut known, mut memory) = world(VERSIONS[0]);
+    let outer = outer(&memory);
+    assert!(known.method(outer, now(), &memory).is_ok());
+    known.end_turn();
+    memory.made.put(UNLOADED, 1, 8);
+    // Another method says so.
+    let native = MethodPointer(Address::new(memory.made.native));
+    assert!(known.method(native, now(), &memory).is_err());
+    known.end_turn();
+    let unloaded = now();
+    memory.rename("org/example/App", "org/example/New");
+    let replaced = now();
+    assert!(known.method(outer, unloaded, &memory).is_ok());
+    assert!(
+        known
+            .method(outer, after(unloaded, -SOON), &memory)
+            .is_err()
+    );
+    known.end_turn();
+    // Nobody has unloaded this one.
+    memory.rename("org/example/New", "org/example/App");
+    assert!(known.method(outer, replaced, &memory).is_err());
+    assert!(known.java.replaces_methods());
 }

@@ -8,9 +8,10 @@ use super::frames::{JavaFrame, JavaFrames};
 use super::gathered::{GatheredMemory, NotingMemory, SeenMemory};
 use super::ids::{CodeKey, MethodPointer};
 use super::java_method::{JavaMethod, MethodIdentity, MethodNames, MethodReader};
-use super::reuse::{REUSED_AFTER, REUSED_SOON_AFTER, before};
+use super::reuse::{REUSED_AFTER, REUSED_SOON_AFTER, UNLOADS_AGAIN, before};
 use super::seen_pointers::SeenPointers;
 use crate::hotspot::jvm::Jvm;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
@@ -39,7 +40,7 @@ pub struct JavaCode {
     methods: BoundedMap<MethodPointer, KnownMethod>,
     /// The pointers to all methods that were read.
     pointers: SeenPointers,
-    /// The VM takes longer than this to put another method, or other code, into the place of one that was executed.
+    /// The VM takes longer than this to put another method into the place of one that was executed, if it unloads no class.
     reused_after: Duration,
     /// How many classes the VM has unloaded. None if it does not say so.
     unloaded_classes: Option<u64>,
@@ -54,6 +55,8 @@ struct ReadMethod {
     names: MethodNames,
     /// The memory that identity and names were read from. While it is as it was, so are these.
     seen: SeenMemory,
+    /// When it was as it was last.
+    last: Cell<MonotonicNs>,
     method: Rc<JavaMethod>,
 }
 
@@ -166,14 +169,19 @@ impl JavaCode {
         &self.jvm
     }
 
-    /// The VM takes longer than this to put another method into the place of one that was executed.
-    pub(in crate::hotspot) const fn reused_after(&self) -> Duration {
-        self.reused_after
+    /// The VM takes longer than this to put other code into the place of code that was executed.
+    pub(in crate::hotspot) fn code_reused_after(&self) -> Duration {
+        match self.replaces_methods() {
+            true => REUSED_SOON_AFTER,
+            false => REUSED_AFTER,
+        }
     }
 
-    /// Returns true if a method was found in the place of another one: the VM unloads classes, perhaps all the time.
-    pub(in crate::hotspot) fn unloads_classes(&self) -> bool {
-        self.reused_after != REUSED_AFTER
+    /// Returns true if the VM replaces methods, perhaps all the time: it has just unloaded classes, or one was found in the place of another one
+    /// without that.
+    pub(in crate::hotspot) fn replaces_methods(&self) -> bool {
+        let is_recent = |unloaded| (self.clock)().since(unloaded) < UNLOADS_AGAIN;
+        self.reused_after != REUSED_AFTER || self.unloaded.is_some_and(is_recent)
     }
 
     /// Finds the blob that has an address now.
@@ -315,6 +323,7 @@ impl JavaCode {
                         identity,
                         names,
                         seen: self.seen(pointer, memory)?,
+                        last: Cell::default(),
                         method: Rc::clone(&known.method),
                     }));
                 }
@@ -326,6 +335,7 @@ impl JavaCode {
             identity,
             names,
             seen: self.seen(pointer, memory)?,
+            last: Cell::default(),
             method: Rc::new(method),
         }))
     }
@@ -358,8 +368,12 @@ impl JavaCode {
     ) -> KeptCode {
         let ReadCode { compiled, methods } = read;
         // The classes of code that is in use are loaded: the methods were still those that it refers to.
-        let mut pointers = methods.keys();
-        let is_new = pointers.any(|pointer| !self.methods.contains(pointer));
+        let is_new = !methods.iter().all(|(pointer, read)| {
+            let known = self.methods.peek(pointer).map(|known| &known.read.method);
+            let read = read.as_ref().map(|read| &read.method).ok();
+            let both = known.zip(read);
+            both.is_some_and(|(known, read)| Rc::ptr_eq(known, read))
+        });
         let (checks, unloaded_classes) = GatheredMemory::of(memory).run(|memory| {
             let checks = compiled.iter().map(|(_, code)| match code {
                 Ok(code) => code.compiled.check_current(&self.jvm, memory),
@@ -403,17 +417,23 @@ impl JavaCode {
         now: MonotonicNs,
     ) -> FoundMethod {
         let method = Rc::clone(&read.method);
-        let since = match self.methods.get(&pointer) {
+        let known = self.methods.get(&pointer);
+        let last = known.as_ref().map(|known| known.read.last.get());
+        read.last.set(now);
+        let since = match known {
             Some(known) if Rc::ptr_eq(&known.read, &read) => {
                 let since = known.since;
                 return FoundMethod { method, since };
             }
             Some(known) if Rc::ptr_eq(&known.read.method, &method) => known.since,
-            Some(_) => {
-                self.reused_after = REUSED_SOON_AFTER;
+            Some(_) if self.unloaded < last => {
+                // What has been unloaded may stay for a while. Nothing else explains that.
+                if self.unloaded < Some(before(now, UNLOADS_AGAIN)) {
+                    self.reused_after = REUSED_SOON_AFTER;
+                }
                 now
             }
-            None => self.there_since(now),
+            Some(_) | None => self.there_since(now),
         };
         self.pointers.insert(pointer);
         let size = size_of::<KnownMethod>().saturating_add(read.size());
@@ -422,12 +442,11 @@ impl JavaCode {
         FoundMethod { method, since }
     }
 
-    /// Returns since when a method has been where it is first read `now`. What was executed there earlier may have been unloaded meanwhile.
+    /// Returns since when a method has been where it is first read `now`. What was executed there before may have been unloaded, and this one has
+    /// come since: nothing is executed there in between.
     fn there_since(&self, now: MonotonicNs) -> MonotonicNs {
         let since = before(now, self.reused_after);
-        let soon = before(now, REUSED_SOON_AFTER);
-        let unloaded = self.unloaded.map(|unloaded| unloaded.min(soon));
-        unloaded.map_or(since, |unloaded| unloaded.max(since))
+        self.unloaded.map_or(since, |unloaded| unloaded.max(since))
     }
 }
 

@@ -12,6 +12,8 @@ pub(in crate::hotspot) const CODE_REUSED_SOON_AFTER: Duration = Duration::from_m
 pub(in crate::hotspot) const SMALL_CODE_CACHE: u64 = 32 << 20;
 /// The same for a VM that unloads classes all the time.
 pub(super) const REUSED_SOON_AFTER: Duration = Duration::from_millis(10);
+/// A VM that has unloaded classes is taken to do so all the time until it has unloaded none for so long.
+pub(in crate::hotspot) const UNLOADS_AGAIN: Duration = Duration::from_secs(2);
 
 /// Returns the time a while before another one.
 pub(in crate::hotspot) fn before(time: MonotonicNs, a_while: Duration) -> MonotonicNs {
