@@ -4,8 +4,8 @@
 usage: jvm.py PID [CODELETS] [--jhsdb]
 CODELETS: what it has printed with -XX:+PrintInterpreter. --jhsdb: the tables are printed by the JDK's debugger, which is of the JVM's
 version; else by vm/tests/fixtures/hotspot/tables.py. Needs Debian 12's JDK, and the right to attach to PID.
-Prints JSON: release, flags (name to value), heaps ([first address, end of what is in use, end], sorted), numbers (offsets and sizes by
-name as in HotSpot's sources), codelets ([first address, end, bytecode or null, description], in their order).
+Prints JSON: release, flags (name to value), unloaded (classes), heaps ([first address, end of what is in use, end], sorted), numbers (offsets and
+sizes by name as in HotSpot's sources), codelets ([first address, end, bytecode or null, description], in their order).
 """
 import json
 import pathlib
@@ -70,6 +70,10 @@ def codelets(path):
         return [[int(part[4], 16), int(part[5], 16), part[2] and int(part[2]), part[1] or part[3]] for part in found]
 
 
+def unloaded(pid):
+    return int(re.search(r"^java\.cls\.unloadedClasses=(\d+)$", printed(JDK / "jcmd", pid, "PerfCounter.print"), re.MULTILINE)[1])
+
+
 def main():
     pid, *rest = sys.argv[1:]
     files = [name for name in rest if name != "--jhsdb"]
@@ -78,6 +82,7 @@ def main():
             {
                 "release": release(pid),
                 "flags": flags(pid),
+                "unloaded": unloaded(pid),
                 "heaps": heaps(pid),
                 "numbers": numbers_of_jhsdb(pid) if "--jhsdb" in rest else numbers_of_tables(pid),
                 "codelets": codelets(files[0]) if files else [],

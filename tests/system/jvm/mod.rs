@@ -191,6 +191,8 @@ pub fn compare(running: &RunningJvm, by: TablesBy, prints_interpreter: bool) -> 
         ensure!(flag(name) == is_set, "{name}: {is_set}");
     }
     ensure!(jvm.class_pointers.is_some() == flag("UseCompressedClassPointers"));
+    let unloaded = jvm.unloaded_classes.map(|classes| classes.described);
+    ensure!(unloaded == truth["unloaded"].as_u64(), "{unloaded:?}");
     same_numbers(&jvm, &truth)?;
     same_heaps(&jvm, &truth)?;
     if prints_interpreter {
