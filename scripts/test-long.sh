@@ -44,10 +44,10 @@ program() { # STEP NAME [ARGUMENT...]: runs a program of system tests and shows 
 }
 
 vms() { # what they print is in one log
-    local failed=0
-    program vms live || failed=1
-    program vms vm || failed=1
-    return "$failed"
+    local status=0
+    program vms live || status=1
+    program vms vm || status=1
+    return "$status"
 }
 
 is_wanted() { # STEP
