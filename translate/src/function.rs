@@ -8,9 +8,6 @@ use crate::{
     planner::Planned,
 };
 
-/// How many blocks of a function are interpreted before it is translated. That takes as long as some thousand executions of its blocks, so a
-/// program that is short is interpreted.
-pub const HOT: u32 = 1 << 12;
 /// A function is translated no more often than so.
 const MAX_TRANSLATIONS: u32 = 12;
 

@@ -53,14 +53,24 @@ mod state;
 use varid_machine::{Interpreter, Stop, Timing};
 use varid_processor::History;
 
+/// How many blocks of a function are interpreted before it is translated. That takes as long as some thousand executions of its blocks, so a
+/// program that is short is interpreted.
+const HOT: u32 = 1 << 12;
+
 /// Executes a program until it stops, and translates what is executed often if the processor permits it. All counts and cycles are in the
 /// interpreter and in the timing afterwards, as if [`Interpreter::run`] had executed it.
 pub fn run(interpreter: &mut Interpreter, timing: &mut Timing<'_>) -> Stop {
+    run_after(HOT, interpreter, timing)
+}
+
+/// The same, with a function translated after so many of its blocks have been interpreted.
+pub fn run_after(blocks: u32, interpreter: &mut Interpreter, timing: &mut Timing<'_>) -> Stop {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     if timing.processor().history() != History::Other
-        && let Some(mut engine) = engine::Engine::new(interpreter, timing, function::HOT)
+        && let Some(mut engine) = engine::Engine::new(interpreter, timing, blocks)
     {
         return engine.run();
     }
+    let _ = blocks;
     interpreter.run(timing)
 }

@@ -50,6 +50,27 @@ fn riscv_code() -> Vec<u8> {
         .collect()
 }
 
+/// A loop of loads, stores, a call and a division, with its choice of a processor before it.
+fn riscv_loop(choice: u8) -> Vec<u8> {
+    let words: [u32; 13] = [
+        0x1000_0493, // li    s1, 256
+        0x0000_0513, // li    a0, 0
+        0xff01_2583, // loop: lw a1, -16(sp)
+        0x0140_00ef, // jal   ra, work
+        0xfea1_2823, // sw    a0, -16(sp)
+        0xfff4_8493, // addi  s1, s1, -1
+        0xfe04_98e3, // bnez  s1, loop
+        0x0000_006f, // j     .
+        0x00b5_0533, // work: add a0, a0, a1
+        0x0015_6593, // ori   a1, a0, 1
+        0x02b4_c633, // div   a2, s1, a1
+        0x00c5_4533, // xor   a0, a0, a2
+        0x0000_8067, // ret
+    ];
+    let words = words.into_iter().flat_map(u32::to_le_bytes);
+    [choice].into_iter().chain(words).collect()
+}
+
 /// An executable of one segment with this code.
 fn riscv_executable() -> Vec<u8> {
     let code = riscv_code();
@@ -94,6 +115,9 @@ fn main() -> Result {
     save("riscv", "executable", &riscv_executable())?;
     save("machine", "code", &riscv_code())?;
     save("machine", "executable", &riscv_executable())?;
+    for (choice, processor) in ["ibex", "vexriscv"].into_iter().enumerate() {
+        save("translate", processor, &riscv_loop(choice as u8))?;
+    }
     save("elf", "substitute", &std::fs::read(&substitute)?)?;
     Substitute::of_dex(&DexFile::parse(items)?)?.write(&substitute)?;
     save("lines", "substitute", &std::fs::read(&substitute)?)?;

@@ -35,7 +35,8 @@ pub(super) fn fuzz(bytes: &[u8]) {
     });
 }
 
-fn of_code(bytes: &[u8]) -> Image {
+/// A program of this code, which is writable.
+pub(super) fn of_code(bytes: &[u8]) -> Image {
     let data = bytes[..bytes.len().min(MEMORY as usize / 2)].to_vec();
     Image {
         xlen: Xlen::Rv32,
@@ -55,7 +56,8 @@ fn of_code(bytes: &[u8]) -> Image {
     }
 }
 
-fn run(image: &Image) {
+/// What executes a program, up to so many instructions. None if it cannot be loaded.
+pub(super) fn interpreter_of(image: &Image, limit: u64) -> Option<Interpreter> {
     let streams = Streams {
         input: Box::new(io::empty()),
         output: Box::new(io::sink()),
@@ -66,10 +68,14 @@ fn run(image: &Image) {
         folder: None,
         clock_hz: 1,
     };
-    let Ok(machine) = Machine::load(image, &[b"program"], streams, &limits) else {
+    let machine = Machine::load(image, &[b"program"], streams, &limits).ok()?;
+    Some(Interpreter::new(machine, limit))
+}
+
+fn run(image: &Image) {
+    let Some(mut interpreter) = interpreter_of(image, LIMIT) else {
         return;
     };
-    let mut interpreter = Interpreter::new(machine, LIMIT);
     let mut timing = Timing::new(&IBEX);
     interpreter.run(&mut timing);
     let counts = interpreter.counts();

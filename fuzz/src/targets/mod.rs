@@ -36,6 +36,7 @@ mod retrace;
 mod riscv;
 mod session;
 mod substitute;
+mod translate;
 mod tunnel;
 mod walk;
 
@@ -43,7 +44,7 @@ mod walk;
 pub type Target = fn(&[u8]);
 
 /// Every target, by name. Its seeds are in `seeds/NAME`.
-pub const TARGETS: [(&str, Target); 38] = [
+pub const TARGETS: [(&str, Target); 39] = [
     ("call_order", call_order::fuzz),
     ("calls", calls::fuzz),
     ("class", class::fuzz),
@@ -80,6 +81,7 @@ pub const TARGETS: [(&str, Target); 38] = [
     ("riscv", riscv::fuzz),
     ("session", session::fuzz),
     ("substitute", substitute::fuzz),
+    ("translate", translate::fuzz),
     ("tunnel", tunnel::fuzz),
     ("walk", walk::fuzz),
 ];
