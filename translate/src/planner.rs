@@ -286,7 +286,9 @@ impl<'e, 'p> Planner<'e, 'p> {
     }
 
     fn returns(&mut self, address: u32) -> Return {
-        let Some((id, _)) = self.block(address) else {
+        // A block may be known, and have no translation.
+        let version = self.version(address, Pending::default());
+        let Some((id, _)) = self.block(address).filter(|_| version.is_some()) else {
             return Return {
                 entry: 0,
                 straddles: false,

@@ -118,6 +118,10 @@ fn main() -> Result {
     for (choice, processor) in ["ibex", "vexriscv"].into_iter().enumerate() {
         save("translate", processor, &riscv_loop(choice as u8))?;
     }
+    // What the call returns to is no instruction.
+    let mut unknown = riscv_loop(0);
+    unknown[1 + 4 * 4] = 0x22;
+    save("translate", "returns_to_nothing", &unknown)?;
     save("elf", "substitute", &std::fs::read(&substitute)?)?;
     Substitute::of_dex(&DexFile::parse(items)?)?.write(&substitute)?;
     save("lines", "substitute", &std::fs::read(&substitute)?)?;

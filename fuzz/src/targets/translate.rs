@@ -4,7 +4,7 @@ use super::machine::{interpreter_of, of_code};
 use crate::bounded;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-use varid_machine::{Stop, Timing};
+use varid_machine::{Observer, Stop, Timing};
 use varid_processor::{Events, Processor};
 use varid_riscv::Image;
 

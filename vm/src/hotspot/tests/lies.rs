@@ -192,18 +192,18 @@ fn code_heaps_that_overlap_are_refused() {
 
 #[test]
 fn a_vm_without_a_counter_of_unloaded_classes_is_described() {
-    let changes: [&dyn Fn(&mut MadeUpJvm, u64); 8] = [
-        &|made, _| made.put(made.field("PerfMemory::_start"), 0, 8),
+    let changes: [fn(&mut MadeUpJvm, u64); 8] = [
+        |made, _| made.put(made.field("PerfMemory::_start"), 0, 8),
         // The magic number, the format, and the offset of the first entry.
-        &|made, start| made.put(start, 0, 4),
-        &|made, start| made.put(start + 5, 3, 1),
-        &|made, start| made.put(start + 24, u32::MAX.into(), 4),
+        |made, start| made.put(start, 0, 4),
+        |made, start| made.put(start + 5, 3, 1),
+        |made, start| made.put(start + 24, u32::MAX.into(), 4),
         // Fewer entries, and entries of other sizes.
-        &|made, start| made.put(start + 28, 1, 4),
-        &|made, start| made.put(start + 64, 0, 4),
-        &|made, start| made.put(start + 64, u32::MAX.into(), 4),
+        |made, start| made.put(start + 28, 1, 4),
+        |made, start| made.put(start + 64, 0, 4),
+        |made, start| made.put(start + 64, u32::MAX.into(), 4),
         // The value is behind the entry.
-        &|made, start| made.put(start + 128 + 16, 57, 4),
+        |made, start| made.put(start + 128 + 16, 57, 4),
     ];
     for (place, change) in changes.iter().enumerate() {
         let mut made = MadeUpJvm::new(JDK_17, 17);
