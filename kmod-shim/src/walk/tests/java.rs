@@ -118,6 +118,15 @@ impl Jvm {
         self.word(wrapper + 72, 0);
     }
 
+    /// Puts the last Java frame of [`THREAD`]: its stack pointer, pc and frame pointer.
+    fn anchor(&mut self, words: [u64; 3]) {
+        let anchor = THREAD + 656;
+        for (at, word) in (anchor..).step_by(8).zip(words) {
+            self.word(at, word);
+        }
+        self.word(anchor + 32, 0);
+    }
+
     fn walk(&self, ip: u64, sp: u64, fp: u64) -> Vec<RawJavaFrame> {
         self.walk_of_thread(0, ip, sp, fp)
     }
@@ -299,13 +308,7 @@ fn native_code_is_left_by_the_threads_anchor() {
     let code = jvm.blob(0x200, 4, 7);
     // It is further away than return addresses are looked for.
     let last = SP + 0x8000;
-    let anchor = |jvm: &mut Jvm, words: [u64; 3]| {
-        for (at, word) in (THREAD + 656..).step_by(8).zip(words) {
-            jvm.word(at, word);
-        }
-        jvm.word(THREAD + 656 + 32, 0);
-    };
-    anchor(&mut jvm, [last, code + 0x20, 0]);
+    jvm.anchor([last, code + 0x20, 0]);
     jvm.frame(last, 4, 0, NATIVE);
     let frames = jvm.walk_of_thread(THREAD, NATIVE, SP, 0);
     let expected = Resumption {
@@ -327,7 +330,7 @@ fn native_code_is_left_by_the_threads_anchor() {
         [elsewhere, code, 0],
         [last, NATIVE, 0],
     ] {
-        anchor(&mut jvm, words);
+        jvm.anchor(words);
         assert_eq!(jvm.walk_of_thread(THREAD, NATIVE, SP, 0), [], "{words:x?}");
     }
 }
@@ -414,11 +417,8 @@ fn a_stub_that_has_called_the_vm_is_left_by_its_size_without_a_frame_pointer() {
     let last = SP + 0x8000;
     let caller = jvm.frame(last, 6, 0, code + 0x20);
     jvm.frame(caller, 4, 0, NATIVE);
-    jvm.word(THREAD + 656 + 32, 0);
     let mut walk = |fp: u64| {
-        for (at, word) in (THREAD + 656..).step_by(8).zip([last, stub + 0x20, fp]) {
-            jvm.word(at, word);
-        }
+        jvm.anchor([last, stub + 0x20, fp]);
         let frames = jvm.walk_of_thread(THREAD, NATIVE, SP, 0);
         let frames = frames.iter().skip(1);
         frames.map(compiled).collect::<Vec<_>>()
